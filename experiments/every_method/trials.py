@@ -18,7 +18,7 @@ from counterveil.data import Range, Study, Table
 from counterveil.datasets import ist, lalonde, nsw, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
-from counterveil.estimators.moments.trial import TrialNumbers, adjustment_is_worthwhile
+from counterveil.estimators.moments.trial_adjustment import TrialNumbers, adjustment_is_worthwhile
 from counterveil.privacy import Budget
 from experiments.every_method.designs import widened
 

@@ -18,7 +18,7 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.estimators.linear import arm_means as arm_pair
 from counterveil.estimators.linear.arm_means import MEANS, VARIANCES, plain_mean, share_of
 from counterveil.estimators.linear.effect import effect_plan
-from counterveil.estimators.moments.trial import means_plan, released_means
+from counterveil.estimators.moments.trial_means import means_plan, released_means
 from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.quotient import RATIO
 from counterveil.numerics.arm_totals import Arm, TwoArms
@@ -26,6 +26,7 @@ from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
 from counterveil.results.question import Question
 from counterveil.rows.linear.sensitivity import ArmMean
+from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.session import Gate, SeededNoise
 from counterveil.session.session import in_parallel
 from experiments.measures.counting import EFFECT
@@ -87,8 +88,9 @@ def record_draws(sizes: tuple[int, int], epsilon: float) -> Callable[[tuple[int,
     plan = means_plan(sum(sizes), Budget(epsilon), "staircase")
 
     def draw(events: tuple[int, int], seed: int) -> Means:
-        arms = TwoArms(_arm(sizes[0], events[0]), _arm(sizes[1], events[1]))
-        return released_means(Gate(plan, SeededNoise(seed)), plan, arms, _UNIT, (Fraction(0), Fraction(1)))
+        totals = TwoArms(_arm(sizes[0], events[0]), _arm(sizes[1], events[1]))
+        arms = PrivateArms(totals, _UNIT, Fraction(1))
+        return released_means(Gate(plan, SeededNoise(seed)), plan, arms, (Fraction(0), Fraction(1)))
 
     return draw
 

@@ -12,8 +12,8 @@ import argparse
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
-from counterveil.estimators.moments.doubly_robust import arms_affordable
-from counterveil.estimators.moments.orthogonal import Design, fewest_rows
+from counterveil.estimators.moments.adjustment_budget import Design, fewest_rows
+from counterveil.estimators.moments.arm_chain import arms_affordable
 from counterveil.privacy import Budget
 from experiments.record_effect.draws import Cell, cell
 from experiments.record_effect.redrawn import DELTA, STUDIES, redrawn_cell

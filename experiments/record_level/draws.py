@@ -10,11 +10,12 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
-from counterveil.estimators.moments import trial as contrast
-from counterveil.numerics.arm_totals import TwoArms, arm_totals
+from counterveil.estimators.moments import contrast
+from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.published import matching as proved_matching
+from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.reproduce.papers.private_matching.studies import Sampled
 from experiments.outcome_level.instances import load
@@ -33,7 +34,7 @@ class Prepared:
     z: np.ndarray
     fitted: np.ndarray
     published: Sampled
-    arms: TwoArms
+    arms: PrivateArms
 
     @property
     def width(self):
@@ -44,6 +45,7 @@ class Prepared:
 @cache
 def prepared(family: str, number: int) -> Prepared:
     table = load(family, number).table
+    low, high = table.study.outcome_range
     features = UnitFeatures.of(table.study)
     z = features.values(table)
     return Prepared(
@@ -52,7 +54,7 @@ def prepared(family: str, number: int) -> Prepared:
         z,
         fit_propensity(z, table.treated, SETTINGS.penalty).weights,
         Sampled.of(table, SETTINGS.penalty),
-        arm_totals(table.treated, table.outcome),
+        PrivateArms(arm_totals(table.treated, table.outcome), table.outcome_unit, high - low),
     )
 
 
@@ -79,9 +81,7 @@ def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
     found = {}
     for name, centre in (("contrast", contrast.ARMS), ("difference in means", contrast.POOLED)):
         plan = contrast.plan_of(centre, rows, budget, LAW)
-        drawn = contrast.release(
-            Gate(plan, source), plan, data.arms, data.table.outcome_unit, data.width, None, centre
-        )
+        drawn = contrast.release(Gate(plan, source), plan, data.arms, declared=None, centre=centre)
         found[name] = float(drawn.effect.value / data.width)
     return found
 

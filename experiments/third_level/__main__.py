@@ -22,7 +22,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_sets
 from counterveil.errors import CounterveilError
-from counterveil.estimators.moments.doubly_robust import shortest
+from counterveil.estimators.moments.arm_chain import shortest
 from counterveil.estimators.pairs.effect import chosen
 from counterveil.privacy import Budget
 from experiments.third_level.designs import DESIGNS, Design

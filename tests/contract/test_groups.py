@@ -11,7 +11,8 @@ from scipy.stats import norm
 from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 import counterveil as cv
-from counterveil.estimators.moments.scoring import AdjustedScore, PlainScore, Tallies, model_errors
+from counterveil.estimators.moments.cell_tallies import Tallies, model_errors
+from counterveil.estimators.moments.group_score import AdjustedScore, PlainScore
 from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.questions.groups import cell_ratios
 

@@ -16,16 +16,21 @@ from tests.thinned import thinned_rows
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.moments import doubly_robust as adjusted
-from counterveil.estimators.moments.adjusted_means import _Clipped, _mean
-from counterveil.estimators.moments.doubly_robust import ScoreMoments
-from counterveil.estimators.moments.records import Records, WeightedMeans
-from counterveil.estimators.moments.trial import Direction, Prediction, residual_totals
+from counterveil.estimators.moments.adjusted_means import ClippedScores, adjusted_mean
+from counterveil.estimators.moments.balanced_weights import ArmWeights, BalancedScore
+from counterveil.estimators.moments.doubly_robust import scored_effect
+from counterveil.estimators.moments.score_clip import ScoreClip
+from counterveil.estimators.moments.trial_prediction import Prediction
 from counterveil.mechanisms import Laplace
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import doubly_robust as proved_cross_fit
+from counterveil.rows.moments.score_sums import ArmScore, ScoreMoments
+from counterveil.rows.moments.scores import ArmLines
+from counterveil.rows.moments.trial_residuals import Direction, residuals_by_arm
+from counterveil.rows.moments.weighted_moments import WeightedMeans
+from counterveil.rows.records import Records
 
 TRIAL = people(900, 6, confounded=False)
 N = 900
@@ -90,23 +95,29 @@ def beyond(limit, sd):
 
 
 def test_effect_of_the_scores_by_arm():
-    rows, unit, typical, lost = 500, 0.4, 0.3, 0.002
-    seen = ScoreMoments(0.02, 0.5, 0.003, 0.01)
-    errors = {"product": 0.0004, "bias": 0.001, "shared": 0.006, "sampling": 0.0001, "degrees": 0.0005}
-    found = SimpleNamespace(score=SimpleNamespace(effect=0.7, weights=np.zeros((2, 5))), **errors)
-    moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
-    effect = adjusted._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
+    rows, unit, variance = 500, 0.4, 0.3
+    released = ScoreMoments(0.02, 0.5, 0.003, 0.01)
+    score = ArmScore(ArmLines(np.zeros((2, 5))), np.zeros((2, 5)), (1.0, 1.0), 0.7)
+    control = ArmWeights(np.zeros(4), product=0.0003, bias=0.0006, shared=0.008, sampling=0.00002)
+    treated = ArmWeights(np.zeros(4), product=0.00006, bias=0.0004, shared=0.002, sampling=0.00008)
+    models = SimpleNamespace(
+        balanced=BalancedScore(score, np.zeros(2), (control, treated), nonlinear_shift=0.0005),
+        moments=SimpleNamespace(shares=np.array([0.8, 0.2])),
+        scale=SimpleNamespace(unit=unit, location=SimpleNamespace(ends=None)),
+        records=SimpleNamespace(count=rows),
+    )
+    effect = scored_effect(models, released, ScoreClip(1.5, lost=0.002, missed=0.00004), variance)
     # The expected shared error is taken off, and 1.2 times it is the standard deviation of what is left.
     assert effect.value == pytest.approx((0.7 + 0.02 - 0.006) * unit)
     # Two lines of five coefficients; the square is raised by 0.7 of its own noise.
-    variance = (0.5 + 0.007 - 0.02**2) / (rows - 10) + 0.0001
-    assert effect.sampling == pytest.approx(variance * unit**2)
+    sampling = (0.5 + 0.007 - 0.02**2) / (rows - 10) + 0.0001
+    assert effect.sampling == pytest.approx(sampling * unit**2)
     assert effect.noise == pytest.approx((0.003 * unit) ** 2)
     assert effect.product == pytest.approx((0.0004 + (1.2 * 0.006) ** 2) * unit**2)
     # Scores whose mean is off zero are cut off more on one side.
     assert effect.bias == pytest.approx((0.001 + 0.0005 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
     assert effect.share == 0.2
-    assert effect.degrees == pytest.approx(0.0005 * unit)
+    assert effect.nonlinear_shift == pytest.approx(0.0005 * unit)
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -117,12 +128,14 @@ def test_mean_of_an_arm_adds_its_parts(lost):
     moments = SimpleNamespace(shares=np.array([0.6, 0.4]), overall=np.zeros(20), share_error=0.0004)
     models = SimpleNamespace(
         moments=moments,
-        found=SimpleNamespace(levels=np.array([0.1, 0.3]), sides=(None, errors)),
-        scale=SimpleNamespace(unit=unit, place=SimpleNamespace(centre=0.2)),
-        rows=SimpleNamespace(count=rows, source=SimpleNamespace(study=SimpleNamespace(outcome_range=(2, 6)))),
+        balanced=SimpleNamespace(levels=np.array([0.1, 0.3]), arms=(None, errors)),
+        scale=SimpleNamespace(unit=unit, location=SimpleNamespace(centre=0.2)),
+        records=SimpleNamespace(count=rows, study=SimpleNamespace(outcome_range=(2, 6))),
     )
-    clipped = _Clipped(np.array([[-1.0, -0.5], [1.0, 3.0]]), np.array([0.0, 0.002]), np.array([0.0, 0.0003]))
-    mean = _mean(models, 1, clipped, sums, noise, (np.array([0, 0.05]), np.array([0, 0.07])))
+    clipped = ClippedScores(
+        np.array([[-1.0, -0.5], [1.0, 3.0]]), np.array([0.0, 0.002]), np.array([0.0, 0.0003])
+    )
+    mean = adjusted_mean(models, 1, clipped, sums, noise, (np.array([0, 0.05]), np.array([0, 0.07])))
     known, step = mean.error, unit * 2 / rows
     # Scores lie from -0.5 to 3, 1.25 in the middle; half of the range, 2, is the unit of outcomes.
     score = -0.5 * sums[0] + 1.25 * sums[1] + 3 * sums[2]
@@ -272,8 +285,9 @@ def test_adjusted_contrast_takes_predictions_off_everybody():
     taken = np.rint(0.2 * (TRIAL["x"] - 1) / STEP).astype(np.int64)
     bound, fitted = int(0.5 / STEP), Fraction(21, 20)
     taken = np.clip(taken, -bound, bound)
-    made = SimpleNamespace(bound_steps=bound, steps=lambda part: taken[part.rows], fitted=lambda rows: fitted)
-    arms, unit, width = residual_totals(Records(table, FeatureMap(())), made)
+    made = SimpleNamespace(bound_steps=bound, steps=lambda part: taken[part.rows])
+    totals = residuals_by_arm(Records(table, FeatureMap(())), made, fitted)
+    arms, unit, width = totals._arms, totals.unit, totals.width
     left = TRIAL["y"] - LOW - taken * STEP + bound * STEP
     t = TRIAL["t"] == 1
     assert float(unit) == pytest.approx(STEP * 1.05)

@@ -12,19 +12,9 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.estimators.linear.functions import series_basis
-from counterveil.estimators.moments.adjusted_means import release_own_scores
-from counterveil.estimators.moments.doubly_robust import (
-    SIZES,
-    Centre,
-    RowScale,
-    release_arm_grams,
-    release_arm_residuals,
-    release_arm_score,
-    release_look,
-    release_place,
-    release_sizes,
-)
-from counterveil.estimators.moments.records import Records
+from counterveil.estimators.moments.outcome_location import OutcomeLocation, locate_outcomes
+from counterveil.estimators.moments.row_scale import RowScale
+from counterveil.estimators.moments.score_clip import SIZES
 from counterveil.estimators.outcome_place import WHOLE, Spread, find_place
 from counterveil.estimators.pairs.effect import (
     ARM_SCORES,
@@ -44,7 +34,13 @@ from counterveil.estimators.pairs.effect import (
 from counterveil.numerics.bases import Axis
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
-from counterveil.rows.moments.scores import ArmLines, ArmScore, OwnScore
+from counterveil.rows.moments.arm_grams import release_arm_grams
+from counterveil.rows.moments.feature_moments import release_look
+from counterveil.rows.moments.residual_products import release_arm_residuals
+from counterveil.rows.moments.score_sizes import release_sizes
+from counterveil.rows.moments.score_sums import ArmScore, OwnScore, release_arm_score, release_own_scores
+from counterveil.rows.moments.scores import ArmLines
+from counterveil.rows.records import Records
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
 from counterveil_lab.audit import Given, ThresholdTester, audit
@@ -111,7 +107,9 @@ def check(release, samples, seed):
     assert report.passed, str(report)
 
 
-SCALE = RowScale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Centre(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
+SCALE = RowScale(
+    Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), OutcomeLocation(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5
+)
 LINEAR = ArmLines(np.zeros((2, 2)))
 SCORE = ArmScore(LINEAR, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
 # What is released, and the two values of the first record that move it furthest.
@@ -120,18 +118,24 @@ ARMS_CASES = {
         lambda gate, rows, pure: release_look(gate, "centre", rows, 1, np.ones(1, dtype=bool), share=True),
         ((-1.0, 0, -1.0), (1.0, 1, 1.0)),
     ),
-    "place 1": (lambda gate, rows, pure: release_place(gate, rows, pure, 8), ((0.0, 0, -0.9), (0.0, 0, 0.9))),
-    "gram": (lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE), ((1.0, 1, 1.0), (-1.0, 0, 1.0))),
+    "place 1": (
+        lambda gate, rows, pure: locate_outcomes(gate, rows, pure, 8),
+        ((0.0, 0, -0.9), (0.0, 0, 0.9)),
+    ),
+    "gram": (
+        lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE.rows),
+        ((1.0, 1, 1.0), (-1.0, 0, 1.0)),
+    ),
     "residual 1": (
-        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINEAR, 0.2),
+        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE.rows, LINEAR, 0.2),
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),
     ),
     "sizes": (
-        lambda gate, rows, pure: release_sizes(gate, rows, SCALE, SCORE, np.array([0.5, 2.0]), pure),
+        lambda gate, rows, pure: release_sizes(gate, rows, SCALE.rows, SCORE, np.array([0.5, 2.0]), pure),
         ((0.0, 0, 0.0), (0.0, 0, 1.0)),
     ),
     "score": (
-        lambda gate, rows, pure: release_arm_score(gate, rows, SCALE, SCORE, 0.5),
+        lambda gate, rows, pure: release_arm_score(gate, rows, SCALE.rows, SCORE, 0.5),
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }
@@ -139,11 +143,11 @@ OWN = OwnScore(LINEAR, SCORE.weights, np.zeros(2), np.full(2, 0.5))
 # Of means of arms, under the names of their releases.
 ARMS_CASES |= {
     "sizes of means": (
-        lambda gate, rows, pure: release_sizes(gate, rows, SCALE, OWN, SIZES, pure),
+        lambda gate, rows, pure: release_sizes(gate, rows, SCALE.rows, OWN, SIZES, pure),
         ((0.0, 0, 0.0), (0.0, 1, 0.0)),
     ),
     "score of means": (
-        lambda gate, rows, pure: release_own_scores(gate, rows, SCALE, OWN, pure),
+        lambda gate, rows, pure: release_own_scores(gate, rows, SCALE.rows, OWN, pure),
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }

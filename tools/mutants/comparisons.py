@@ -80,9 +80,9 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("Contrast.uncertainty", " + (1 - 2 * q) * estimate", "", _DIFFERENCES),
     _of("Contrast.uncertainty", "variance -= counted", "variance += counted", _DIFFERENCES),
     _of(
-        "contrast.moments",
-        "arms.control.centred_squares(centre) / (1 - q) ** 2",
-        "arms.control.centred_squares(centre) / (1 - q)",
+        "PrivateArms.moments",
+        "control.centred_squares(centre) / (1 - q) ** 2",
+        "control.centred_squares(centre) / (1 - q)",
         _DIFFERENCES,
     ),
     _of(
@@ -94,15 +94,15 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("contrast._centred_on_arms", "+ float(q / (1 - q)) ** 2", "", _DIFFERENCES),
     _of("contrast.release_means", "middle + total / size", "total / size", _DIFFERENCES),
     _of(
-        "declared_bound.bounded",
+        "with_confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(share * (1 - share)))",
         "sqrt(share * (1 - share))",
         _DIFFERENCES,
     ),
     _of(
-        "doubly_robust_contrast.bounded_contrast",
-        "- known.extra, 0.0) * session.batches.rows",
-        "- known.extra, 0.0)",
+        "with_confounding_bound",
+        "- uncertainty.extra, 0.0) * rows",
+        "- uncertainty.extra, 0.0)",
         _DIFFERENCES,
     ),
     # Weighted sums with public coefficients.

@@ -14,6 +14,11 @@ def _unit(path: str) -> str:
     return f"unit/estimators/{folder}/test_{name}.py"
 
 
+def _rows(path: str) -> str:
+    folder, name = path.split("/")
+    return f"unit/rows/{folder}/test_{name}.py"
+
+
 SENSITIVITIES: tuple[Mutant, ...] = (
     _of(
         "DifferenceInMeans.estimate",
@@ -61,8 +66,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of(
         "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
     ),
-    _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _unit("moments/arm_moments")),
-    _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_moments")),
+    _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _rows("moments/balance_sums")),
+    _of("balance_sums.exact_sums", "FLAGS * total", "2 * FLAGS * total", _rows("moments/balance_sums")),
     _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/weighting")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/contrast")),
     _of(
@@ -207,7 +212,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/inverse_weighting"),
         "contract/test_ipw.py",
     ),
-    _of("penalised_fit", "return 2 * (", "return (", _unit("moments/record_moments")),
+    _of("penalised_fit", "return 2 * (", "return (", _rows("moments/record_moments")),
     _of(
         "FoldAverage.mean",
         "2 * self.bound / self.folds",
@@ -225,30 +230,30 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "record_moments",
         "8 * weight**2",
         "4 * weight**2",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
         "contract/test_groups.py",
     ),
     _of(
         "free_gram",
         "sqrt_up(Fraction(2)) * squared_max_norm",
         "squared_max_norm",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
     ),
     _of("free_gram", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
     _of(
         "sensitivity.orthogonal_score",
         "Fraction(2, rows)",
         "Fraction(1, rows)",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
     ),
     _of(
         "residual_moments",
         "2 * (1 + LENGTH_SLACK)",
         "(1 + LENGTH_SLACK)",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
     ),
     _of("arm_statistics", "return 2 * ", "return ", _unit("moments/arm_moments")),
-    _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _unit("moments/record_moments")),
+    _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _rows("moments/record_moments")),
     _of(
         "arms.bounds",
         "absolute * sum(weights, Fraction(0))",
@@ -256,19 +261,19 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of(
-        "adjusted_means.release_own_scores",
+        "score_sums.release_own_scores",
         "SCORE_TERMS.euclidean",
         "SCORE_TERMS.euclidean / 2",
-        _unit("moments/arm_moments"),
+        _rows("moments/arm_releases"),
     ),
     _of(
-        "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/record_moments")
+        "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _rows("moments/record_moments")
     ),
     _of(
-        "orthogonal_score._whole",
+        "scores._whole",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",
         "np.nan_to_num(part)",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
         "unit/estimators/moments/test_doubly_robust.py",
     ),
     _of(
@@ -278,7 +283,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/numerics/test_features.py",
     ),
     _of(
-        "residual_totals",
+        "residuals_by_arm",
         "high - low + 2 * prediction.bound_steps * step",
         "high - low + prediction.bound_steps * step",
         "contract/test_models.py",

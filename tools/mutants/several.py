@@ -16,18 +16,18 @@ _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
 _SURVIVAL = "unit/inference/test_survival.py"
-_TIMES = "unit/estimators/test_time_tables.py"
+_TIMES = "unit/rows/test_time_tables.py"
 
 SEVERAL: tuple[Mutant, ...] = (
-    _of("running_sums.Form.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
-    _of("running_sums.Form.l1", "return 2 * sum", "return sum", _TIMES),
+    _of("TimeTables.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
+    _of("TimeTables.l1", "return 2 * sum", "return sum", _TIMES),
     _of("follow_up.entries", 'side="left"', 'side="right"', "unit/data/test_study.py"),
     _of("TableNoise.of", "covariance -= np.outer", "covariance += np.outer", _SURVIVAL),
     _of("Blocks.moved", "rows[None] - hazards", "rows[None] + hazards", _SURVIVAL),
     _of("table_gradient", "gradient += by_events", "gradient -= by_events", _SURVIVAL),
-    _of("survival.score", "by_people = -sign", "by_people = sign", _SURVIVAL),
-    _of("CountCells.places", 'side="right"', 'side="left"', "unit/estimators/test_distribution.py"),
-    _of("WeightedRows.table", "[self.rows]", "[: len(self.rows)]", _TIMES),
+    _of("hazard_ratio.score", "by_people = -sign", "by_people = sign", _SURVIVAL),
+    _of("OutcomeCells.places", 'side="right"', 'side="left"', "unit/estimators/test_distribution.py"),
+    _of("ArmWeights.sums", "[self.rows]", "[: len(self.rows)]", _TIMES),
     _of(
         "panels.changes",
         "(apart + OUTCOME_STEPS) >> 1",
@@ -53,9 +53,14 @@ SEVERAL: tuple[Mutant, ...] = (
         "unit/estimators/moments/test_release_chains.py",
     ),
     # Cells of groups.
-    _of("cells._scaled", "(low - middle + high) * clip.size**2", "(low + high) * clip.size**2", _GROUPS),
-    _of("cells._scaled", "sd * SUM_NOISE * clip.size,", "sd * SUM_NOISE,", _GROUPS),
-    _of("cells._scaled", "sd * COUNT_NOISE,", "sd,", _GROUPS),
+    _of(
+        "cell_tallies._tallies",
+        "(low - middle + high) * clip.size**2",
+        "(low + high) * clip.size**2",
+        _GROUPS,
+    ),
+    _of("cell_tallies._tallies", "sd * SUM_NOISE * clip.size,", "sd * SUM_NOISE,", _GROUPS),
+    _of("cell_tallies._tallies", "sd * COUNT_NOISE,", "sd,", _GROUPS),
     _of("cells._squares_noise", "(m**2 * n) ** 2", "0 * n", _GROUPS),
     _of("cells.cell_variances", "cells.squares / sizes - means**2", "cells.squares / sizes", _GROUPS),
     _of("cells.model_errors", "shift = score.weight * part", "shift = -score.weight * part", _GROUPS),

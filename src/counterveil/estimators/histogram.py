@@ -12,7 +12,8 @@ from counterveil.privacy import Budget
 from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.results.question import Question
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
-from counterveil.session import BaseSession, Kind, Plan
+from counterveil.rows.public import PublicData
+from counterveil.session import Kind, Plan
 
 # What noise may hide of sizes beyond a clip counts this many times, as a standard deviation.
 HELD = 0.7
@@ -44,11 +45,11 @@ def beyond(counts: Floats, sd: float, sizes: Floats, clips: Floats) -> Floats:
     return np.asarray(np.maximum(over @ counts, sd * np.linalg.norm(over, axis=1)))
 
 
-def count_mechanisms(session: BaseSession, question: Question) -> list[str]:
+def count_mechanisms(public: PublicData, question: Question) -> list[str]:
     """Return the noise of counts: the one asked for, and Laplace's too where the mechanism was left open."""
     kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
     # A ledger that adds up Gaussian noise counts pure noise dearly.
-    free = question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum"
+    free = question.mechanism == "gaussian" and question.open_noise and public.account_rule == "sum"
     return kinds + ["laplace"] * free
 
 

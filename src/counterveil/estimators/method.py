@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
+from counterveil.data.domains import Label
 from counterveil.errors import refusal
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
@@ -53,6 +54,8 @@ class Prepared(Generic[Answer]):
         Whether the guarantee holds in finite samples.
     description : dict
         What the ledger writes down beside the question.
+    reference : label, optional
+        The period of an event study that others are compared with.
     finish : callable, optional
         What is made of the stored answer, from released numbers alone.
     """
@@ -66,6 +69,7 @@ class Prepared(Generic[Answer]):
     remarks: tuple[str, ...] = ()
     proof: Proof = Proof.FINITE_SAMPLE
     description: dict[str, Any] = field(default_factory=dict)
+    reference: Label | None = None
     finish: Callable[[Answer], Answer] | None = None
 
     def run(self, session: BaseSession) -> Answer:
@@ -81,6 +85,7 @@ class Prepared(Generic[Answer]):
             proof=self.proof,
             mechanisms=self.mechanisms,
             said=self.description,
+            reference=self.reference,
         )
         return settled if self.finish is None else self.finish(settled)
 
@@ -271,7 +276,7 @@ class Method(ABC):
             Gaussian noise.
         """
         names = list(self.statistics(public))
-        return dict.fromkeys(names, Fraction(1, len(names)))
+        return dict.fromkeys(names, Fraction(1, max(len(names), 1)))
 
     def not_covered(self, public: PublicData, estimand: Estimand) -> tuple[Fact, ...]:
         """Return what the interval does not cover: by default confounding, unless the study is a trial.

@@ -67,8 +67,10 @@ from counterveil.results.regression import Moments, parse_formula
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.survival import SurvivalResult
 from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast
-from counterveil.rows.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone
+from counterveil.rows.moments.cell_sums import SCORE_TERMS
+from counterveil.rows.moments.centred_contrast import CentredContrast, mean_of_everyone
 from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
+from counterveil.rows.time_tables import TimeTables
 from counterveil.settings.methods import BLOCKS, MOST_BIAS
 
 # The facts with which an answer may begin: each method has its own, and a site can say no others.
@@ -1050,9 +1052,9 @@ def _check_times(ask: Ask, study: Study, answer: SurvivalResult) -> None:
     allowed = {None: (True, mu is not None), "gaussian": (False, True)}.get(named, (True, False))
     require(allowed[0] if tables.heavy else allowed[1])
     if tables.heavy:
-        wanted = sqrt(2) * float(form.l1 / budget_of(ask).epsilon)
+        wanted = sqrt(2) * float(TimeTables(form).l1 / budget_of(ask).epsilon)
     else:
-        wanted = float(form.l2 / (mu or 1))
+        wanted = float(TimeTables(form).l2 / (mu or 1))
     if ask.summed:
         # Of one noise and at most as many again as there are sites.
         require(wanted * (1 - NEAR) <= tables.noise_sd <= wanted * (1 + NEAR) * sqrt(MOST_SITES))

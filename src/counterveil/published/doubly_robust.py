@@ -23,18 +23,9 @@ from counterveil.data import OUTCOME_STEPS, Study, Sums, Table
 from counterveil.data.features import UnitFeatures, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.folds.aggregation import models_of_fold, quietly
-from counterveil.estimators.moments.orthogonal import (
-    MOST_NOISE,
-    Design,
-    Scaling,
-    SecondMoments,
-    clip_sds,
-    first_models,
-    release_gram,
-    scaling_of,
-    standard_rows,
-)
-from counterveil.estimators.moments.records import Records, TableRecords, WeightedMeans, release_moments
+from counterveil.estimators.moments.adjustment_budget import MAX_GRAM_NOISE, Design, clip_sds
+from counterveil.estimators.moments.nuisance_models import first_models
+from counterveil.estimators.moments.scaling import scaling_of, standard_rows
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import Denoised, denoised
@@ -51,8 +42,11 @@ from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.rows.folds.learners import FoldNuisances, Predict
+from counterveil.rows.moments.joint_gram import Scaling, SecondMoments, release_gram
 from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments
 from counterveil.rows.moments.sensitivity import LENGTH_SLACK
+from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
+from counterveil.rows.records import Records, TableRecords
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import ParallelPlan, in_parallel
 
@@ -884,7 +878,7 @@ def noise_of_gram(design: Design, plan: Plan) -> float:
 
 def affordable(design: Design, plan: Plan) -> bool:
     """Whether the public numbers afford models of both halves."""
-    return noise_of_gram(design, plan) <= MOST_NOISE["pure" if design.pure else "gaussian"]
+    return noise_of_gram(design, plan) <= MAX_GRAM_NOISE["pure" if design.pure else "gaussian"]
 
 
 def chosen_penalty(design: Design, plan: Plan) -> float:

@@ -21,7 +21,6 @@ from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.moments.records import WeightedMeans, release_moments
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Indices, Integers
 from counterveil.numerics.gaussian_profile import delta_of, mu_of
@@ -44,6 +43,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments
 from counterveil.rows.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS
+from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import in_branches
 

@@ -16,7 +16,11 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
 from counterveil.estimators.method import Method, check_own_method, runs, supports
+from counterveil.estimators.moments.adjusted_means import measured
+from counterveil.estimators.moments.doubly_robust import doubly_robust
 from counterveil.estimators.moments.ratio import compare_ratios
+from counterveil.estimators.moments.trial import trial
+from counterveil.estimators.moments.trial_means import trial_means
 from counterveil.estimators.strata.arm_means import stratified_means
 from counterveil.estimators.strata.bounded_effect import stratified
 from counterveil.estimators.strata.clustered_trial import clustered_trial
@@ -356,12 +360,12 @@ METHODS: dict[str, NamedMethod] = {
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.plain_means")},
     ),
     "trial": NamedMethod(
-        {Unit.RECORD: _lazy("moments.trial.trial")} | _PAIRS,
+        {Unit.RECORD: runs(trial)} | _PAIRS,
         Trial,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
         clustered={Unit.RECORD: runs(clustered_trial)},
-        of_means={Unit.RECORD: _lazy("moments.trial.trial_means")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: runs(trial_means)} | _PAIR_MEANS,
     ),
     "matching": NamedMethod(
         {Unit.OUTCOME: _lazy("linear.weighting.matching")},
@@ -369,11 +373,11 @@ METHODS: dict[str, NamedMethod] = {
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.matched_means")},
     ),
     "doubly_robust": NamedMethod(
-        {Unit.RECORD: _lazy("moments.doubly_robust.doubly_robust")} | _PAIRS,
+        {Unit.RECORD: runs(doubly_robust)} | _PAIRS,
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.RECORD: _lazy("moments.adjusted_means.measured")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: runs(measured)} | _PAIR_MEANS,
     ),
     "stratified": NamedMethod(
         {

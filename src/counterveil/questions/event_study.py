@@ -15,7 +15,8 @@ from counterveil.data.features import require_covariates
 from counterveil.data.panels import complete_sizes, panel_facts
 from counterveil.errors import refusal
 from counterveil.estimators.linear.several_outcomes import outcome_event_study
-from counterveil.estimators.moments.trial import record_event_study
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.record_event_study import record_event_study
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, with_smaller_noise
 from counterveil.questions.choices import EstimandName, EventStudyMethod, Mechanism, Protects
@@ -221,11 +222,14 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
     if session.study.cluster is not None:
         refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
-    form = outcome_event_study if question.unit is Unit.OUTCOME else record_event_study
-    found, where = form(session, question, place), session.study.where
-    said = panel_facts(session.study, (rows, session.batches.rows))
-    said |= {} if where is None else {"rows_where": where.text}
-    return replace(found, details=found.details | said)
+    if question.unit is Unit.OUTCOME:
+        result = outcome_event_study(session, question, place)
+    else:
+        result = runs(partial(record_event_study, place=place))(session, question)
+    details = panel_facts(session.study, (rows, session.batches.rows))
+    if session.study.where is not None:
+        details |= {"rows_where": session.study.where.text}
+    return replace(result, details=result.details | details)
 
 
 def _with_smaller_noise(session: BaseSession, question: Question) -> Question:

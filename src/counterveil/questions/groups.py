@@ -22,19 +22,17 @@ from counterveil.estimators.linear import difference_in_means
 from counterveil.estimators.linear import effect as linear_effect
 from counterveil.estimators.linear.effect import ClusteredForm
 from counterveil.estimators.linear.several_outcomes import PeriodForm, comparison, public_effect
-from counterveil.estimators.moments.orthogonal import Design, affordable, fewest_rows
-from counterveil.estimators.moments.records import Part
-from counterveil.estimators.moments.scoring import (
+from counterveil.estimators.moments.adjustment_budget import Design, affordable, fewest_rows
+from counterveil.estimators.moments.cell_tallies import (
     COUNT_NOISE,
     SUM_NOISE,
-    Score,
-    Scoring,
     Tallies,
     cell_variances,
     model_errors,
-    scoring,
     term_noise,
 )
+from counterveil.estimators.moments.group_score import Score
+from counterveil.estimators.moments.scoring import Scoring, scoring
 from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
 from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
 from counterveil.inference.arm_means import with_rare_events
@@ -63,6 +61,8 @@ from counterveil.results.question import (
 )
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
+from counterveil.rows.moments.cell_scores import Codes
+from counterveil.rows.moments.placing import LayoutPlaces
 from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
@@ -174,7 +174,6 @@ def _require_affordable(study: Study, question: Question, rows: int) -> None:
         )
 
 
-Codes = NDArray[np.int64]
 By = str | Sequence[str] | Mapping[str, Sequence[Any] | None]
 
 # More groups than this are a function of the covariates: `cate` is for those.
@@ -216,18 +215,6 @@ def _labels(name: str, domain: Domain) -> list[str]:
         f"{name} in [{show(ends[place])}, {show(ends[place + 1])}{']' if place == last else ')'}"
         for place in range(last + 1)
     ]
-
-
-@dataclass(slots=True)
-class LayoutPlaces:
-    """The group of every row of a block."""
-
-    layout: Layout
-    sequential: bool = False
-
-    def __call__(self, part: Part) -> Codes:
-        """Return the places of a block's rows."""
-        return strata_codes(part.batch.take(part.rows), self.layout)
 
 
 METHOD_TEXTS = {
@@ -275,7 +262,7 @@ def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
 def record_details(found: Scoring) -> dict[str, float | str]:
     """Return the single figures of a request that protects records."""
     details: dict[str, float | str] = {
-        "rows": found.source.rows,
+        "rows": found.rows,
         "mechanism": "laplace" if found.pure else "gaussian",
     }
     if found.form == "adjusted":
@@ -544,10 +531,10 @@ def _caveats(study: Study, question: Question, layout: Layout) -> tuple[Fact, ..
 
 def record_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups; which group a person is in is private too."""
-    found = scoring(session.study, session.batches, question)
+    found = scoring(PublicData(session, question.unit), question)
 
     def compute(gate: Gate) -> Facts:
-        cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
+        cells, score = found.release(gate, LayoutPlaces(layout), layout.public)
         effects = _effects(session, question, layout, cells, score)
         return Facts(
             groups=effects,

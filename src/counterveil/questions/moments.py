@@ -14,7 +14,6 @@ import numpy as np
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import refusal
-from counterveil.estimators.moments.records import Records
 from counterveil.estimators.moments.regression import (
     MOST_COLUMNS,
     MOST_NOISE,
@@ -41,6 +40,7 @@ from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
+from counterveil.rows.records import Records
 from counterveil.session import BaseSession, BitSource, Gate
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.estimators.linear.several_outcomes import outcome_effects
-from counterveil.estimators.moments.trial import record_arm_effects, record_effects
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.record_arms import record_arm_effects
+from counterveil.estimators.moments.record_outcomes import record_effects
 from counterveil.estimators.outcome_place import Outcomes
 from counterveil.estimators.pairs.effect import pair_outcomes
 from counterveil.privacy import Estimand, Number, Unit, exact
@@ -286,6 +288,7 @@ def _refuse_arms(study: Study, question: Question) -> None:
         raise no_means(question.method, f"estimand={question.estimand.value!r}")
 
 
+@silence()
 def _answer(session: BaseSession, question: Question, listed: Outcomes) -> OutcomesResult:
     session.admit(question.uses(session.study, "outcomes"))
     # So that data which do not fit are refused before anything is spent.
@@ -298,11 +301,11 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
     if pairs:
         return pair_outcomes(session, question, listed)
     if question.unit is Unit.RECORD and session.study.arms is not None:
-        return record_arm_effects(session, question, listed)
+        return runs(partial(record_arm_effects, outcomes=listed))(session, question)
     question = _with_smaller_noise(session, question, listed)
     if question.unit is Unit.OUTCOME:
         return outcome_effects(session, question, listed)
-    return record_effects(session, question, listed)
+    return runs(partial(record_effects, outcomes=listed))(session, question)
 
 
 def _with_smaller_noise(session: BaseSession, question: Question, listed: Outcomes) -> Question:

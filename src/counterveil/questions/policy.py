@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite, isnan, nan, sqrt
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeGuard, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.data import (
     Layout,
     Range,
     Study,
-    Sums,
-    Table,
     columns_as_written,
     covariate_columns,
     public_points,
@@ -27,22 +24,14 @@ from counterveil.data import (
 from counterveil.data.domains import Categories, Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.estimators.folds.aggregation import learner_name
-from counterveil.estimators.moments.records import Part, Records, TableRecords
-from counterveil.estimators.moments.scoring import (
-    Codes,
-    Placing,
-    Score,
-    Scoring,
-    Tallies,
-    model_errors,
-    scoring,
-)
+from counterveil.estimators.moments.cell_tallies import Tallies, model_errors
+from counterveil.estimators.moments.group_score import Score
+from counterveil.estimators.moments.scoring import Scoring, scoring
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.inference.pooling import PooledUncertainty
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Flags, Floats
-from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
@@ -64,13 +53,19 @@ from counterveil.results.effect import Effect, Linear, load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.question import Question, described, refuse_few_clusters
-from counterveil.rows.counts import release_counts
-from counterveil.rows.moments.scores import counts_between
+from counterveil.rows.moments.cell_scores import Codes, Placing
+from counterveil.rows.moments.placing import (
+    Columns,
+    OnePlace,
+    RankPlaces,
+    RowNumbers,
+    RulePlaces,
+    release_rank_counts,
+)
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.settings.methods import is_number
-
-Columns = Mapping[str, NDArray[Any]]
 
 
 class EffectModel(Protocol):
@@ -157,30 +152,6 @@ def one_by_one(function: Callable[[Any], Any], columns: Columns) -> Floats:
     return np.where(np.isfinite(found), found, 0.0)
 
 
-@dataclass(slots=True)
-class RowNumbers:
-    """A number for every row of a block, from its covariates, by a public function of mappings of columns.
-
-    A function that is not ours is asked about one block after the other and, while a batch stays the same, about
-    each block once.
-    """
-
-    function: Callable[[Columns], Floats]
-    sequential: bool
-    _batch: Table | None = field(default=None, init=False)
-    _kept: dict[int, Floats] = field(default_factory=dict, init=False)
-
-    def __call__(self, part: Part) -> Floats:
-        """Return the numbers of a block's rows."""
-        if not self.sequential:
-            return self.function(covariate_columns(part.batch, part.rows))
-        if self._batch is not part.batch:
-            self._batch, self._kept = part.batch, {}
-        if part.rows.start not in self._kept:
-            self._kept[part.rows.start] = self.function(covariate_columns(part.batch, part.rows))
-        return self._kept[part.rows.start]
-
-
 MOST_BINS = 100
 # Cells of the public grid on which quantiles are bought, and points of the public box that its ends come from.
 _GRID, _POINTS = 64, 512
@@ -211,18 +182,10 @@ def public_grid(model: EffectModel, study: Study) -> Floats:
     return np.linspace(low, high, _GRID + 1)[1:-1]
 
 
-def rank_counts(records: TableRecords, rank: RowNumbers, edges: Floats) -> Sums:
-    """Return how many rows have their number between every two edges."""
-    return (counts_between(edges, (rank(part) for part in records.parts())),)
-
-
-def released_thresholds(
-    gate: Gate, records: Records, rank: RowNumbers, edges: Floats, bins: int, pure: bool
-) -> Floats:
+def released_thresholds(gate: Gate, rank: RowNumbers, edges: Floats, bins: int, pure: bool) -> Floats:
     """Return edges of the grid nearest to the quantiles of the rows' numbers, from a noisy histogram."""
-    (counts,) = records.run(rank_counts, rank, edges, sequential=rank.sequential)
-    released = release_counts(gate, "ranks", counts, pure)
-    running = np.maximum.accumulate(np.cumsum(np.maximum(released.floats(), 0.0)))
+    counts = release_rank_counts(gate, rank, edges, pure)
+    running = np.maximum.accumulate(np.cumsum(np.maximum(counts, 0.0)))
     wanted = np.arange(1, bins) / bins * max(float(running[-1]), 1.0)
     return np.unique(edges[np.minimum(np.searchsorted(running, wanted), len(edges) - 1)])
 
@@ -408,6 +371,11 @@ class Policy:
                 labels = [values[place : place + 1].tolist()[0] for place in first]
                 found &= np.array([_named(label, wanted) for label in labels])[places]
         return found
+
+    @property
+    def _sequential(self) -> bool:
+        """Whether the rule asks a function or a model that is not ours."""
+        return self.conditions is None and not reads_rows_alone(self.model)
 
     def _constant(self, study: Study) -> bool | None:
         """Return what the rule says of everyone whom the study allows, None where declarations do not tell.
@@ -655,8 +623,8 @@ class EffectSums:
 def released_sums(found: Scoring, gate: Gate, placing: Placing, cells: int, cost: float) -> EffectSums:
     """Return the sums of (effect - cost) over cells of everybody, released through the gate."""
     low, high = found.study.outcome_range
-    released, score = found.run(gate, placing, cells, one_mean=True)
-    return effect_sums(released, score, found.source.rows, float(high - low) / 2, cost)
+    released, score = found.release(gate, placing, cells, one_mean=True)
+    return effect_sums(released, score, found.rows, float(high - low) / 2, cost)
 
 
 def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
@@ -891,33 +859,6 @@ def checked_policy(policy: Any, study: Study) -> Policy:
     return rule
 
 
-@dataclass(frozen=True, slots=True)
-class RulePlaces:
-    """Cell 1 for rows that a rule treats, 0 for the others."""
-
-    rule: Policy
-
-    @property
-    def sequential(self) -> bool:
-        """Whether the rule asks a function or a model that is not ours."""
-        return self.rule.conditions is None and not reads_rows_alone(self.rule.model)
-
-    def __call__(self, part: Part) -> Codes:
-        """Return the cell of every row."""
-        return self.rule.decide(covariate_columns(part.batch, part.rows)).astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class OnePlace:
-    """One cell, of everybody."""
-
-    sequential: ClassVar[bool] = False
-
-    def __call__(self, part: Part) -> Codes:
-        """Return the cell of every row."""
-        return np.zeros(len(part.y), dtype=np.int64)
-
-
 @silence()
 def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
@@ -938,10 +879,10 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
     session.attach_batches()
     refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
     question = with_form(session, question)
-    found = scoring(session.study, session.batches, question)
+    found = scoring(PublicData(session, question.unit), question)
     # A rule that declarations make the same for everyone has no second cell, and its share is public.
     constant = rule._constant(session.study)
-    place: Placing = RulePlaces(rule) if constant is None else OnePlace()
+    place: Placing = RulePlaces(rule.decide, rule._sequential) if constant is None else OnePlace()
     cells = 2 if constant is None else 1
 
     def compute(gate: Gate) -> Facts:
@@ -1174,23 +1115,6 @@ class Ranking:
         return cls(model, parts, cuts, checked_cost(cost))
 
 
-@dataclass(frozen=True, slots=True)
-class RankPlaces:
-    """The place of every row's number among thresholds."""
-
-    rank: RowNumbers
-    at: Floats
-
-    @property
-    def sequential(self) -> bool:
-        """As the ranking says."""
-        return self.rank.sequential
-
-    def __call__(self, part: Part) -> Codes:
-        """Return the cell of every row."""
-        return np.searchsorted(self.at, self.rank(part), "right").astype(np.int64)
-
-
 @silence()
 def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> TargetingCurve:
     """Return the curve of a checked question."""
@@ -1206,16 +1130,16 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
         return _public_curve(session, question, ranking, said)
     session.attach_batches()
     refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
-    source, study = session.batches, session.study
+    study = session.study
     question = with_form(session, question)
-    found = scoring(study, source, question, ranks=cuts is None)
+    found = scoring(PublicData(session, question.unit), question, ranks=cuts is None)
     rank = RowNumbers(partial(effects_at, model), not reads_rows_alone(model))
     edges = public_grid(model, study) if cuts is None else np.array(cuts)
 
     def compute(gate: Gate) -> Facts:
         at = edges
         if cuts is None:
-            at = released_thresholds(gate, Records(source, FeatureMap(())), rank, edges, bins, found.pure)
+            at = released_thresholds(gate, rank, edges, bins, found.pure)
         sums = released_sums(found, gate, RankPlaces(rank, at), len(at) + 1, cost)
         return Facts(
             **_points(sums, at, question.level),

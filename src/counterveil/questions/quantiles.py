@@ -14,15 +14,9 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
-from counterveil.estimators.distribution import (
-    EVEN,
-    FOUND,
-    Edges,
-    even_edges,
-    quantiles_by_scores,
-    quantiles_by_weights,
-    quantiles_of_arms,
-)
+from counterveil.estimators.distribution import quantiles_by_scores, quantiles_by_weights, quantiles_of_arms
+from counterveil.estimators.method import runs
+from counterveil.estimators.outcome_grids import EVEN, FOUND, Edges, even_edges
 from counterveil.privacy import Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects, QuantilesMethod
@@ -236,6 +230,8 @@ def _answer(
 ) -> QuantilesResult:
     session.admit(question.uses(session.study, "quantiles"))
     if question.method == "trial":
-        return quantiles_of_arms(session, question, grid, probs)
-    answer = quantiles_by_weights if question.unit is Unit.OUTCOME else quantiles_by_scores
-    return answer(session, question, grid, probs)
+        session.attach_batches()
+        return runs(partial(quantiles_of_arms, grid=grid, probs=probs))(session, question)
+    session.attach("quantiles with method='weighting'")
+    by_covariates = quantiles_by_weights if question.unit is Unit.OUTCOME else quantiles_by_scores
+    return runs(partial(by_covariates, grid=grid, probs=probs))(session, question)

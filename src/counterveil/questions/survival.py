@@ -11,8 +11,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.follow_up import refuse_censored
-from counterveil.estimators.time_tables import SurvivalRequest as AskedByStrata
-from counterveil.estimators.time_tables import survival_by_strata, survival_by_weights
+from counterveil.estimators.method import runs
+from counterveil.estimators.survival import SurvivalRequest as AskedByStrata
+from counterveil.estimators.survival import survival_by_strata, survival_by_weights
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects, SurvivalMethod
@@ -186,5 +187,8 @@ def survival(
 def answer_survival(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms of an open session."""
     session.admit(question.uses(session.study, "survival"))
-    answer = survival_by_weights if question.method == "weighting" else survival_by_strata
-    return answer(session, question)
+    if question.method == "weighting":
+        session.attach("survival with method='weighting'")
+        return runs(survival_by_weights)(session, question)
+    session.attach_batches()
+    return runs(survival_by_strata)(session, question)

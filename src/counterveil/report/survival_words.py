@@ -16,7 +16,6 @@ Facts = dict[str, Any]
 Note = tuple[str, str]
 
 HAZARD_RATIO = "hazard ratio"
-COUNTS_OF_OUTCOMES = "counts of outcomes"
 QUANTILES_SENTENCE = (
     "treated minus control, for everyone in the study: values below which a share of outcomes lies"
 )
@@ -141,8 +140,8 @@ def quantile_note(prob: float, by_arm: Mapping[str, Figure]) -> Note:
     return quantile_name(prob).capitalize(), _by_arm(by_arm)
 
 
-def counts_bound_words(bound: float, *, heavy: bool) -> str:
-    """Return by how much counts of outcomes change at most: in sum for Laplace noise, in length for normal noise."""
+def bound_words(bound: float, *, heavy: bool) -> str:
+    """Return by how much released counts change at most: in sum for Laplace noise, in length for normal noise."""
     return f"{'sum of changes' if heavy else 'length of the change'} {bound:.4g}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
+from counterveil.data.domains import Label
 from counterveil.privacy import Proof
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -45,19 +46,22 @@ def answer_request(
     proof: Proof = Proof.FINITE_SAMPLE,
     mechanisms: tuple[str, ...] | None = None,
     said: Mapping[str, Any] | None = None,
+    reference: Label | None = None,
 ) -> Answer:
     """Return the answer to a question: its plan is reserved, `compute` releases numbers at the gate, and it is stored.
 
     The guarantee is proved on `pages` and those of the `mechanisms`; `said` is what the request's description says
-    beside the question. A request that was answered before gets the stored answer. Where `compute` does not say what
-    was released, it is the releases of the plan.
+    beside the question, `reference` the period of an event study. A request that was answered before gets the stored
+    answer. Where `compute` does not say what was released, it is the releases of the plan.
     """
 
     def answer(gate: Gate) -> dict[str, object]:
         found = compute(gate)
         if isinstance(found, Facts):
             found.setdefault("releases", plan.listed)
-            found.setdefault("guarantee", question.guarantee(session, pages, remarks, proof, mechanisms))
+            found.setdefault(
+                "guarantee", question.guarantee(session, pages, remarks, proof, mechanisms, reference)
+            )
             found = built(kind, session, question, found)
         return found.stored()
 

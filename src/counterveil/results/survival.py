@@ -20,17 +20,12 @@ from counterveil.inference.survival.log_rank import LogRank, log_rank_of
 from counterveil.inference.survival.probabilities import Complement
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Ends
-from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.answer_words import effect_title
-from counterveil.report.methods import KAPLAN_MEIER, QUANTILES
 from counterveil.report.survival_words import (
-    COUNTS_OF_OUTCOMES,
     HAZARD_RATIO,
     QUANTILES_SENTENCE,
     CauseFigures,
     Figure,
-    censoring_words,
-    counts_bound_words,
     distribution_title,
     hazard_ratio_name,
     incidence_difference_name,
@@ -43,9 +38,7 @@ from counterveil.report.survival_words import (
 )
 from counterveil.report.text import quantile_name
 from counterveil.results.effect import ByName, Effect, check_level, finite, interval_facts
-from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
-from counterveil.session import BaseSession
 
 # The arms in the order of tables.
 ARMS = ("control", "treated")
@@ -679,51 +672,6 @@ def figure_of(effect: Effect) -> Figure:
     return Figure(effect.estimate, float(effect.std_error), ends)
 
 
-def survival_result(
-    session: BaseSession,
-    question: Question,
-    tables: NoisyTables,
-    pages: tuple[str, ...],
-    released: tuple[str, str],
-) -> SurvivalResult:
-    """Return the answer made of released tables."""
-    study, event = session.study, session.study.event
-    assert event is not None
-    noise = "laplace" if tables.heavy else "gaussian"
-    return SurvivalResult(
-        tables=tables,
-        guarantee=question.guarantee(session, pages, mechanisms=(noise,)),
-        method=KAPLAN_MEIER,
-        **question.terms(study),
-        releases=(released,),
-        not_covered=_caveats(session, question, tables.convention),
-        details={
-            "rows": session.batches.rows,
-            "cells": event.cells,
-            "parts_of_a_cell": tables.cut,
-            "release": "counts" if tables.form == "flat" else "running sums",
-            "mechanism": noise,
-            "censored_in": censoring_words(tables.convention),
-        },
-    )
-
-
-_CENSORING = {
-    "stratified": Caveat.CENSORING_WITHIN_STRATA,
-    "weighting": Caveat.CENSORING_IN_WEIGHTED_ARMS,
-}
-
-
-def _caveats(session: BaseSession, question: Question, convention: str) -> tuple[Fact, ...]:
-    open_to = Caveat.NOTHING_ADJUSTED if question.method == "kaplan_meier" else Caveat.CONFOUNDING
-    return (
-        *(() if session.study.randomised is True else (open_to,)),
-        _CENSORING.get(question.method, Caveat.CENSORING),
-        Caveat.BETWEEN_ENDS_OF_CELLS if convention == "end" else Caveat.UNEVEN_CENSORING,
-        Caveat.AFTER_THE_HORIZON,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QuantilesResult(ByName, ReleasedAnswer):
     """Released counts of outcomes by cell, and what follows from them: what `counterveil.quantiles` returns.
@@ -1005,27 +953,3 @@ class QuantilesResult(ByName, ReleasedAnswer):
                 for prob in self.probs
             ],
         }
-
-
-def quantiles_result(
-    session: BaseSession,
-    question: Question,
-    histograms: NoisyHistograms,
-    page: str,
-    probs: tuple[float, ...],
-) -> QuantilesResult:
-    """Return the answer made of released counts."""
-    study, noise = session.study, "laplace" if histograms.heavy else "gaussian"
-    weighted = question.method == "weighting"
-    caveats = adjusted_caveats(study) if weighted else causal_caveats(study, question.estimand)
-    bound = 2.0 if histograms.heavy else 2**0.5
-    return QuantilesResult(
-        histograms=histograms,
-        probs=probs,
-        guarantee=question.guarantee(session, page, mechanisms=(noise,)),
-        method=QUANTILES,
-        **question.terms(study),
-        releases=((COUNTS_OF_OUTCOMES, counts_bound_words(bound, heavy=histograms.heavy)),),
-        not_covered=(*caveats, Caveat.UNEVEN_WITHIN_CELLS),
-        details={"rows": session.batches.rows, "cells": len(histograms.edges) - 1, "mechanism": noise},
-    )

@@ -1,7 +1,7 @@
 """Rows that nobody has: what a statistic is tried on before anything is spent.
 
-Public columns are as they are; private ones come from the declared ranges and labels by a public sequence, outcomes in
-whole steps evenly over their range.
+Public columns are as they are; private ones come from the declared ranges and labels by a public sequence,
+outcomes in whole steps evenly over their range.
 """
 
 from __future__ import annotations

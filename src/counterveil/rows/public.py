@@ -1,8 +1,8 @@
 """What is public of rows at each level of protection: the only view of them that estimators get.
 
-With "outcome" private, covariates, treatments, clusters and the order of rows are public; with "treatment and outcome"
-private, covariates and their order; with "record" private, the number of rows alone. `Study.public_columns` says so of
-columns, `PublicRows` of rows.
+With "outcome" private, covariates, treatments, clusters and the order of rows are public; with "treatment
+and outcome" private, covariates and their order; with "record" private, the number of rows alone.
+`Study.public_columns` says so of columns, `PublicRows` of rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study, Table
+from counterveil.data.panels import complete_sizes
 from counterveil.data.table import arm_sizes, without_rows
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
@@ -39,8 +40,8 @@ class PublicRows:
     covariates : mapping of str to ndarray of float64
         By name: values inside their bounds, or codes of labels in the order of their declaration.
     arm, treated : ndarray
-        Place of each row's arm, and whether it is another than the reference. Public with outcomes alone private.
-    cluster : ndarray of int, or None
+        Place of each row's arm, and whether it is another than the reference. Public with outcomes alone
+    private. cluster : ndarray of int, or None
         Place of each row's cluster. Public with outcomes alone private.
     """
 
@@ -59,7 +60,7 @@ class PublicRows:
 
     @property
     def covariates(self) -> Mapping[str, Floats]:
-        """Covariates by name; CV-X010 where they are private."""
+        """Covariates by name; CV-P851 where they are private."""
         self._require("covariates", self.unit.covariates_public)
         return self._table.covariates
 
@@ -71,19 +72,19 @@ class PublicRows:
 
     @property
     def arm(self) -> NDArray[np.intp]:
-        """Place of each row's arm; CV-X010 where it is private."""
+        """Place of each row's arm; CV-P851 where it is private."""
         self._require("arms", self.unit.treatment_public)
         return self._table.arm
 
     @property
     def treated(self) -> NDArray[np.bool_]:
-        """Whether a row is in another arm than the reference; CV-X010 where it is private."""
+        """Whether a row is in another arm than the reference; CV-P851 where it is private."""
         self._require("arms", self.unit.treatment_public)
         return self._table.treated
 
     @property
     def cluster(self) -> NDArray[np.intp] | None:
-        """Place of each row's cluster, None without clusters; CV-X010 where it is private."""
+        """Place of each row's cluster, None without clusters; CV-P851 where it is private."""
         self._require("clusters", self.unit.treatment_public)
         return self._table.cluster
 
@@ -102,7 +103,7 @@ class PublicRows:
 
     def _require(self, what: str, public: bool) -> None:
         if not public:
-            raise refusal("CV-X010", what=what, unit=self.unit.value)
+            raise refusal("CV-P851", what=what, unit=self.unit.value)
 
     __repr__ = without_rows
 
@@ -130,6 +131,8 @@ class PublicData:
         Public columns; reading them attaches the rows.
     arm_sizes : tuple of int
         Rows of each arm, in the order of `study.treatment_labels`; where treatments are public.
+    people_in_every_period : int
+        Number of people with a measurement in every period.
     """
 
     _session: BaseSession
@@ -158,12 +161,18 @@ class PublicData:
 
     @property
     def arm_sizes(self) -> tuple[int, ...]:
-        """Rows of each arm of this site; CV-X010 where treatments are private."""
+        """Rows of each arm of this site; CV-P851 where treatments are private."""
         if not self.unit.treatment_public:
-            raise refusal("CV-X010", what="sizes of arms", unit=self.unit.value)
+            raise refusal("CV-P851", what="sizes of arms", unit=self.unit.value)
         arms = len(self.study.treatment_labels)
         (sizes,) = self._session.batches.run(partial(arm_sizes, arms=arms))
         return cast("tuple[int, ...]", tuple(map(int, sizes)))
+
+    @property
+    def people_in_every_period(self) -> int:
+        """Number of people with a measurement in every period: whose are missing is public where any may be."""
+        people, _ = complete_sizes(self._session.batches)
+        return people
 
     def of_sites(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
         """Return public numbers of every site whose sums are added; those of this one alone where it is alone."""

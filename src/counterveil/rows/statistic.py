@@ -1,8 +1,9 @@
 """A statistic that anybody declares: a sum over private rows with a bound on how far one person moves it.
 
-The guarantee of a release with noise of scale `bound / epsilon` rests on |f(D) - f(D')| <= bound for all neighbouring
-data sets D and D'. The package cannot prove that of a function it does not know, so an answer that rests on such a
-statistic says that its author declares the bound; `counterveil audit` searches for neighbours that refute it.
+The guarantee of a release with noise of scale `bound / epsilon` rests on |f(D) - f(D')| <= bound for all
+neighbouring data sets D and D'. The package cannot prove that of a function it does not know, so an answer
+that rests on such a statistic says that its author declares the bound; `counterveil audit` searches for
+neighbours that refute it.
 """
 
 # Proof: statistic.proof.md
@@ -29,16 +30,17 @@ Exact = int | Fraction
 class Statistic(ABC):
     """A number, or several, computed from private rows, and how far one person can move it.
 
-    Subclass it (a frozen dataclass is convenient), declare `bound`, and write `value`. What a person may change is what
-    the question protects: one outcome with ``protects="outcome"``, treatment and outcome of one row with ``"treatment
-    and outcome"``, one whole row with ``"record"``.
+    Subclass it (a frozen dataclass is convenient), declare `bound`, and write `value`. What a person may
+    change is what the question protects: one outcome with ``protects="outcome"``, treatment and outcome of
+    one row with ``"treatment and outcome"``, one whole row with ``"record"``.
 
     Attributes
     ----------
     bound : int or Fraction
-        Largest change of `value` between data sets that differ in one person: of the number (``norm="absolute"``), of
-        the sum of the absolute changes of several numbers ("l1"), or of the Euclidean length of their change ("l2").
-        In units of `value`. Floats are refused: a bound that is rounded down is none.
+        Largest change of `value` between data sets that differ in one person: of the number
+        (``norm="absolute"``), of the sum of the absolute changes of several numbers ("l1"), or of the
+        Euclidean length of their change ("l2"). In units of `value`. Floats are refused: a bound that is
+        rounded down is none.
     norm : {"absolute", "l1", "l2"}
         Which of these `bound` is. Default: "absolute".
 
@@ -95,8 +97,8 @@ class Statistic(ABC):
     def release(self, gate: Gate, name: str, length: int = 1) -> Released | ReleasedVector:
         """Return the statistic of all rows with the noise that the plan pays for under `name`.
 
-        Where `value` fails on the rows, or has another length than on made-up rows, it counts as zero: an error would
-        tell something about them.
+        Where `value` fails on the rows, or has another length than on made-up rows, it counts as zero: an
+        error would tell something about them.
         """
         bound = self.declared_bound()
         exact = values_or_zero(self, gate.rows.table, length)
@@ -131,8 +133,8 @@ def values_or_zero(statistic: Statistic, rows: Table, length: int) -> list[Fract
 def length_on_made_up_rows(statistic: Statistic, public: PublicData) -> int:
     """Return how many numbers a statistic has, from rows that are made up; raises what it fails with there.
 
-    So mistakes in it show before anything is spent. Raises CV-P841 for numbers that are not exact, CV-P842 for
-    other errors.
+    So mistakes in it show before anything is spent. Raises CV-P841 for numbers that are not exact, CV-P842
+    for other errors.
     """
     rows = made_up_rows(public)
     try:

@@ -13,16 +13,9 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.cells import from_array, from_cells
 from counterveil.data.sources import read
-from counterveil.estimators.distribution import (
-    NAME,
-    CountCells,
-    HistogramRelease,
-    biased,
-    even_edges,
-    histogram_plan,
-    released_on,
-    weighed_counts,
-)
+from counterveil.estimators.arm_weights import WeightedArm
+from counterveil.estimators.distribution import biased
+from counterveil.estimators.outcome_grids import HistogramRelease, even_edges, histogram_plan, released_on
 from counterveil.estimators.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
 from counterveil.estimators.pairs.effect import feature_sets, released_propensities
 from counterveil.estimators.ranges_and_labels import (
@@ -34,11 +27,12 @@ from counterveil.estimators.ranges_and_labels import (
     release_labels,
     release_range,
 )
-from counterveil.estimators.time_tables import WeightedRows
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
 from counterveil.rows.linear.weighted_sum import linear_form
-from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.rows.outcome_cells import NAME, CellCounts, OutcomeCells, PropensityCellCounts
+from counterveil.rows.public import PublicData
+from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil_lab.audit import Universe, l1, l2, largest_change
 
 STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 4)), assignment=cv.Trial())
@@ -51,9 +45,13 @@ def release(mechanism):
     return HistogramRelease(Plan.split(budget, {NAME: Fraction(1)}, mechanism, {NAME: kind}), OUTCOME_EDGES)
 
 
-def counted(rows):
+def attached(rows):
     columns = dict(zip(("arm", "y"), map(list, zip(*rows, strict=True)), strict=True))
-    return Table.attach(columns, STUDY).run(CountCells.of(STUDY, OUTCOME_EDGES))[0]
+    return Table.attach(columns, STUDY)
+
+
+def counted(rows):
+    return attached(rows).run(OutcomeCells.of(STUDY, OUTCOME_EDGES))[0]
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -61,9 +59,9 @@ def test_all_small_data_sets(mechanism):
     made = release(mechanism)
 
     def run(rows):
-        gate = FixedGate(made.plan, {})
-        known = {"totals": (6.0,), "design": (1.0, 1.0)}
-        made.histograms(gate, lambda: counted([*rows, (0, 1), (0, 1), (1, 3), (1, 3)]), **known)
+        table = attached([*rows, (0, 1), (0, 1), (1, 3), (1, 3)])
+        gate = FixedGate(made.plan, {}, BaseSession(table, STUDY, budget=Budget(1)))
+        CellCounts(made.cells(STUDY), made.pure).release(gate)
         return gate
 
     change, claimed = largest_changes(run, RECORDS, 2)[NAME]
@@ -79,19 +77,19 @@ def test_cells_of_a_found_place_move_no_more(mechanism):
     answers = {"centre": [0, 9, 9] + [0] * 29, "spread": [12, 6, 0, 0, 0, 0, 0, 0]}
 
     def run(rows):
-        arm, y = map(list, zip(*rows, (0, 1), (0, 1), (1, 3), (1, 3), strict=True))
-        table, gate = Table.attach({"arm": arm, "y": y}, STUDY), FixedGate(made.plan, answers)
-        placed = made.placed(STUDY, gate, table)
+        table = attached([*rows, (0, 1), (0, 1), (1, 3), (1, 3)])
+        session = BaseSession(table, STUDY, budget=Budget(1))
+        gate = FixedGate(made.plan, answers, session)
+        placed = made.placed(gate, PublicData(session, Unit.RECORD))
         # The ends of the range have cells of their own: the first edge is below it.
         assert placed.edges[0] < 0 == placed.edges[1]
         assert placed.edges[-3] < 1 < placed.edges[-2] < placed.edges[-1] == 4
-        cells = CountCells.of(STUDY, placed.edges)
+        cells = OutcomeCells.of(STUDY, placed.edges)
         assert (table.outcome == 0).tolist() == (cells.places(table) == 0).tolist()
         assert (table.outcome == OUTCOME_STEPS).tolist() == (
             cells.places(table) == len(placed.edges) - 2
         ).tolist()
-        counts = table.run(cells)[0]
-        placed.histograms(gate, lambda: counts, totals=(6.0,), design=(1.0, 1.0))
+        CellCounts(cells, placed.pure).release(gate)
         return gate
 
     found = largest_changes(run, [*RECORDS, (0, 0.2), (1, 0.25)], 2)
@@ -102,13 +100,12 @@ def test_cells_of_a_found_place_move_no_more(mechanism):
 
 
 def test_public_weights_move_no_more():
-    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])), 0.0)
+    own = WeightedArm(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])), 0.0)
     made = release("laplace")
 
     def run(cells):
         gate = FixedGate(made.plan, {})
-        tables = [*own.table(np.array(cells), 4), *([Fraction(0)] * 4)]
-        made.histograms(gate, lambda: tables, totals=(2.0, 1.0), design=(1.0, 1.0))
+        release_counts(gate, NAME, own.weights.sums(np.array(cells), 4), made.pure)
         return gate
 
     change, claimed = largest_changes(run, range(4), 3)[NAME]
@@ -134,8 +131,8 @@ def test_weights_of_released_propensities_move_no_more():
         treated, _ = released_propensities(gate, "propensities", public, table.arm == 1)
         own = (1 - treated, treated)
         largest = max(float((1 / one).max()) for one in own)
-        counts = weighed_counts(table, OUTCOME_EDGES, own, largest)
-        made.histograms(gate, lambda: counts, totals=(), design=(1.0, 1.0))
+        counts = PropensityCellCounts(made.cells(study), made.pure, own, largest)
+        release_counts(gate, NAME, counts.sums(table), made.pure)
         return gate
 
     found = largest_changes(run, RECORDS, 2)

@@ -12,11 +12,8 @@ from counterveil.numerics.products import BLOCK, Column, FeatureMap, Standard, e
 from counterveil.numerics.propensity import partial_shares
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.numerics.running_sums import FLAT, SUMS, Form, root_coefficients
-from counterveil.rows.moments.scores import (
-    MomentSpan,
-    higher_functions,
-    higher_variances,
-)
+from counterveil.rows.moments.scores import MomentSpan, higher_functions, higher_variances
+from counterveil.rows.time_tables import TimeTables
 
 COLUMNS = (
     Column("age", 20.0, 40.0, None, False),
@@ -206,17 +203,17 @@ def test_the_root_times_itself_adds_up():
 @pytest.mark.parametrize("kind", [FLAT, SUMS])
 def test_counts_come_back(kind):
     form, counts = Form(kind, 4), [3, 0, 5, 1, 2, 2, 0, 7, 4]
-    numbers = np.array([[float(one) for one in form.numbers(counts)]])
+    numbers = np.array([[float(one) for one in TimeTables(form).numbers(counts)]])
     assert form.counts(numbers)[0] == pytest.approx(counts)
 
 
 def test_running_sums_have_less_noise_than_those_of_counts():
     cells = 50
     form = Form(SUMS, cells)
-    covariance = float(form.l2) ** 2 * form.inverse @ form.inverse.T
+    covariance = float(TimeTables(form).l2) ** 2 * form.inverse @ form.inverse.T
     sums = np.tril(np.ones((cells, cells)))
     spread = np.diag(sums @ covariance[:cells, :cells] @ sums.T)
-    plain = float(Form(FLAT, cells).l2) ** 2 * np.arange(1, cells + 1)
+    plain = float(TimeTables(Form(FLAT, cells)).l2) ** 2 * np.arange(1, cells + 1)
     assert spread.max() < plain.max() / 4
 
 

@@ -12,7 +12,7 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.datasets import synth
 from counterveil.errors import ClaimError, ParameterError, StudyError
-from counterveil.estimators.moments.orthogonal import Design
+from counterveil.estimators.moments.adjustment_budget import Design
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import MisspecifiedModels

@@ -71,6 +71,17 @@ def moments():
     )
 
 
+def release():
+    with cv.Session(people(), study(), budget=cv.Budget(1)) as session:
+        return session.release(
+            "women",
+            value=lambda rows: int(rows.covariates["sex"].sum()),
+            bound=1,
+            protects="record",
+            epsilon=1,
+        )
+
+
 class Older:
     def effect(self, columns):
         return np.asarray(columns["age"]) / 100
@@ -106,6 +117,7 @@ MADE = {
     "Regression": lambda: moments().regress("y ~ arm + age"),
     "Compliance": lambda: moments().compliance("taken"),
     "OverlapSummary": lambda: cv.overlap(people(), study(), protects="record", epsilon=4),
+    "Release": release,
     "Sensitivity": lambda: weighted().sensitivity(),
     "Sensitivity of groups": lambda: cv.groups(people(), study(), by="sex", **OUTCOME).sensitivity(),
     "Balance": lambda: weighted().balance(),

@@ -20,9 +20,8 @@ from scipy.special import ndtri, stdtrit
 from counterveil.data import Study, Table, silence
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.moments.records import WeightedMeans, release_moments
-from counterveil.estimators.moments.trial import POOLED
-from counterveil.estimators.moments.trial import release as release_contrast
+from counterveil.estimators.moments.contrast import POOLED
+from counterveil.estimators.moments.contrast import release as release_contrast
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.arrays import Floats, Indices, Integers
@@ -43,8 +42,10 @@ from counterveil.rows.folds.learners import (
     robust_effect,
 )
 from counterveil.rows.folds.sensitivity import FoldAverage
+from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.rows.moments.scores import GRID_BITS, moments
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
 from counterveil.session import (
     BaseSession,
     Gate,
@@ -281,8 +282,8 @@ def folds_plan(question: Question, centred: bool) -> Plan:
 
 def released_centre(gate: Gate, plan: Plan, table: Table, width: Fraction) -> ClippingCentre:
     """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
-    arms = arm_totals(table.treated, table.outcome)
-    found = release_contrast(gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED)
+    arms = PrivateArms(arm_totals(table.treated, table.outcome), table.outcome_unit, width)
+    found = release_contrast(gate, plan, arms, declared=table.study.treated_share, centre=POOLED)
     share = found.setting.share
     effect = found.effect
     square = found.square

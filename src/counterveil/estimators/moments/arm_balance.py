@@ -1,31 +1,76 @@
-"""How alike two private arms are: means and variances of covariates by arm, and counts along a released score."""
+"""How alike two private arms are: standardised differences of covariates, and a score along which arms are counted.
+
+From released sums of both arms (`rows.moments.balance_sums`) come means m_a and variances s_a^2 of every
+column, and
+
+    difference = (m_1 - m_0) / s,    s^2 = (s_1^2 + s_0^2) / 2.
+
+The score is the direction between the arms, each column by its own variance, cut into parts of a normal law.
+Numbers and truth values are in [-1, 1], flags of labels in [0, 1]; the treated come first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
 
-from counterveil.data import Backend, Binary, Range, Study, Sums, Table
+from counterveil.data import Study
+from counterveil.estimators.method import Prepared
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import WholeSum, projected
 from counterveil.privacy import Budget
-from counterveil.rows.counts import release_counts
-from counterveil.rows.moments.sensitivity import FLAGS, SQUARES, balance_sums
-from counterveil.session import Gate, Kind, Plan
+from counterveil.results.answering import Facts
+from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
+from counterveil.results.question import Question
+from counterveil.rows.moments.balance_sums import CELLS, BalanceColumns, CutScore
+from counterveil.rows.moments.sensitivity import FLAGS, SQUARES
+from counterveil.rows.public import PublicData
+from counterveil.session import Gate, Kind, Plan, ReleasedVector
 
 PAGE = "rows/moments/arm_balance.proof.md"
-# Equal parts of a normal score that are counted.
-CELLS = 8
 # The part of the budget for moments, before counts: they make the direction that the score follows.
 _MOMENTS = Fraction(3, 5)
-_BITS = 20
-# Rows added up at once: sums of their squares in units of 4^-20 stay below 2^53.
-_AT_ONCE = 1 << 12
+# An arm is taken to have this many rows at least, and a variance to be no smaller than this.
+_LEAST_ROWS, _LEAST_VARIANCE = 2.0, 1e-9
+
+
+def arm_balance(public: PublicData, question: Question) -> Prepared[OverlapSummary]:
+    """Return balance and overlap of both arms, prepared for their two releases."""
+    study = public.study
+    columns = BalanceColumns.of(study)
+    pure = question.mechanism != "gaussian"
+
+    def estimate(gate: Gate) -> Facts:
+        moments = arm_balance_moments(columns.release(gate), public.rows, columns)
+        counts, sd = discriminant(moments).release(gate, columns, pure=pure)
+        return Facts(
+            rows=public.rows,
+            share=float(moments.shares[0]),
+            share_sd=moments.share_sd,
+            differences=_differences_in_units(study, columns, moments),
+            cells=tuple(ScoreCell(float(treated), float(control)) for treated, control in counts.T),
+            count_sd=sd,
+            heavy=pure,
+            releases=(
+                (
+                    "counts, means and squares of both arms",
+                    f"l2 sensitivity {float(columns.sensitivity):.4g}",
+                ),
+                ("counts of both arms along the released score", "sensitivity 2"),
+            ),
+        )
+
+    return Prepared(
+        question=question,
+        plan=balance_plan(question.budget, question.mechanism),
+        estimate=estimate,
+        answer=OverlapSummary,
+        pages=PAGE,
+        mechanisms=("ball", "laplace") if pure else ("gaussian",),
+        description={"question": "overlap"},
+    )
 
 
 def balance_plan(budget: Budget, mechanism: str) -> Plan:
@@ -36,48 +81,17 @@ def balance_plan(budget: Budget, mechanism: str) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class BalanceColumns:
-    """What a study's covariates are added up as, in this order: numbers, truth values, flags of labels."""
+class BalanceMoments:
+    """Means and variances of both arms, the treated first, with the standard deviations of their noise.
 
-    numbers: tuple[str, ...]
-    binaries: tuple[str, ...]
-    flags: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def of(cls, study: Study) -> BalanceColumns:
-        """Return the columns of a study, from its declarations alone."""
-        numbers = [name for name, domain in study.covariates.items() if isinstance(domain, Range)]
-        binaries = [name for name, domain in study.covariates.items() if isinstance(domain, Binary)]
-        labelled = [name for name in study.covariates if name not in (*numbers, *binaries)]
-        flags = [(name, code) for name in labelled for code in range(len(study.covariates[name].labels))]  # type: ignore[union-attr]
-        return cls(tuple(numbers), tuple(binaries), tuple(flags))
-
-    @property
-    def sensitivity(self) -> Fraction:
-        """The bound of the released sums."""
-        return balance_sums(len(self.numbers), len(self.binaries), len({name for name, _ in self.flags}))
-
-    def values(self, table: Table, rows: slice) -> Floats:
-        """Return (columns, rows) numbers and truth values in [-1, 1], and flags 0 or 1."""
-        study = table.study
-        found = []
-        for name in self.numbers:
-            low, high = study.covariates[name].floats()  # type: ignore[union-attr]
-            found.append(np.clip(2 * (table.covariates[name][rows] - low) / (high - low) - 1, -1.0, 1.0))
-        found += [2 * table.covariates[name][rows] - 1 for name in self.binaries]
-        found += [(table.covariates[name][rows] == code) * 1.0 for name, code in self.flags]
-        return np.array(found)
-
-
-@dataclass(frozen=True, slots=True)
-class BalanceSums:
-    """Released moments of both arms, the treated first: shares of rows (2,), means (2, columns), variances alike.
-
-    `mean_sd` (2, columns) and `variance_sd` are standard deviations of their noise, `share_sd` that of the shares.
-    Numbers and truth values are in [-1, 1], flags in [0, 1].
+    Attributes
+    ----------
+    shares, share_sd : ndarray of shape (2,), float
+        Of all rows.
+    means, mean_sd : ndarray of shape (2, columns)
+    variances, variance_sd : ndarray of shape (2, columns)
     """
 
-    rows: int
     shares: Floats
     share_sd: float
     means: Floats
@@ -86,122 +100,86 @@ class BalanceSums:
     variance_sd: Floats
 
 
-def release_moments(gate: Gate, source: Backend, columns: BalanceColumns) -> BalanceSums:
-    """Return the moments of both arms, released as one vector."""
-    values = exact_sums(source, columns)
-    found = gate.release_vector("moments", values, columns.sensitivity)
-    return _moments(found.floats().reshape(2, -1), found.variance**0.5, source.rows, columns)
+def arm_balance_moments(released: ReleasedVector, rows: int, columns: BalanceColumns) -> BalanceMoments:
+    """Return means and variances from the released sums, with the noise that is left in them.
 
-
-def exact_sums(source: Backend, columns: BalanceColumns) -> list[Fraction]:
-    """Return the sums of both arms, the treated first: count, numbers, truth values, flags, squares of numbers."""
-    counts, firsts, seconds = source.run(partial(_column_sums, columns))
-    found: list[Fraction] = []
-    for count, first, second in zip(counts, firsts, seconds, strict=True):
-        plain = [Fraction(total, 2**_BITS) for total in first]
-        flags = len(plain) - len(columns.flags)
-        found += [Fraction(count), *plain[:flags], *(FLAGS * total for total in plain[flags:])]
-        found += [SQUARES * Fraction(total, 4**_BITS) for total in second]
-    return found
-
-
-def _column_sums(columns: BalanceColumns, table: Table) -> Sums:
-    """Return both arms' counts (2,), sums of columns (2, size) and of squares of numbers less a half, in steps."""
-    p = len(columns.numbers)
-    counts, firsts, seconds = WholeSum(), WholeSum(), WholeSum()
-    for rows in _blocks(table.rows):
-        steps = np.trunc(columns.values(table, rows) * 2**_BITS).astype(np.int64)
-        arms = [steps[:, arm] for arm in (table.treated[rows], ~table.treated[rows])]
-        counts.add(np.array([own.shape[1] for own in arms]))
-        firsts.add(np.array([own.sum(axis=1) for own in arms]))
-        seconds.add(np.array([(own[:p] ** 2 - 2 ** (2 * _BITS - 1)).sum(axis=1) for own in arms]))
-    return counts.whole(), firsts.whole(), seconds.whole()
-
-
-def _blocks(rows: int) -> Iterator[slice]:
-    for start in range(0, rows, _AT_ONCE):
-        yield slice(start, min(start + _AT_ONCE, rows))
-
-
-def _moments(released: Floats, sd: float, rows: int, columns: BalanceColumns) -> BalanceSums:
-    """Return means and variances from released sums (2, ...), with the noise that is left in them."""
-    p, flags = len(columns.numbers), len(columns.flags)
+    Of truth values and flags the mean says the variance, 1 - m^2 and m (1 - m); of numbers it is that of
+    squares.
+    """
+    both_arms = released.floats().reshape(2, -1)
+    sd = released.variance**0.5
+    numbers = len(columns.numbers)
+    flags = len(columns.flags)
     # Both counts add up to the public number of rows, which halves the variance of their noise.
-    treated = (released[0, 0] + rows - released[1, 0]) / 2
-    least = max(2.0, sd)
+    treated = (both_arms[0, 0] + rows - both_arms[1, 0]) / 2
+    least = max(_LEAST_ROWS, sd)
     sizes = np.clip(np.array([treated, rows - treated]), least, max(rows - least, least))[:, None]
-    weights = np.ones(released.shape[1] - 1 - p)
+    weights = np.ones(both_arms.shape[1] - 1 - numbers)
     weights[len(weights) - flags :] = float(FLAGS)
     low = np.where(np.arange(len(weights)) < len(weights) - flags, -1.0, 0.0)
-    sums = released[:, 1 : 1 + len(weights)] / weights
+    sums = both_arms[:, 1 : 1 + len(weights)] / weights
     means = np.clip(sums / sizes, low, 1.0)
     count_sd = sd / 2**0.5
     mean_sd = np.hypot(sd / weights, means * count_sd) / sizes
     variances = np.where(low < 0, 1 - means**2, means * (1 - means))
     variance_sd = np.abs(np.where(low < 0, 2 * means, 1 - 2 * means)) * mean_sd
-    if p:
-        squares = released[:, 1 + len(weights) :] / float(SQUARES) / sizes + 0.5
-        variances[:, :p] = squares - means[:, :p] ** 2
-        variance_sd[:, :p] = np.hypot(sd / float(SQUARES) / sizes, 2 * means[:, :p] * mean_sd[:, :p])
-    return BalanceSums(
-        rows,
-        sizes[:, 0] / rows,
-        count_sd / rows,
-        means,
-        np.maximum(variances, np.maximum(variance_sd, 1e-9)),
-        mean_sd,
-        variance_sd,
+    if numbers:
+        squares = both_arms[:, 1 + len(weights) :] / float(SQUARES) / sizes + 0.5
+        variances[:, :numbers] = squares - means[:, :numbers] ** 2
+        variance_sd[:, :numbers] = np.hypot(
+            sd / float(SQUARES) / sizes, 2 * means[:, :numbers] * mean_sd[:, :numbers]
+        )
+    return BalanceMoments(
+        shares=sizes[:, 0] / rows,
+        share_sd=count_sd / rows,
+        means=means,
+        variances=np.maximum(variances, np.maximum(variance_sd, _LEAST_VARIANCE)),
+        mean_sd=mean_sd,
+        variance_sd=variance_sd,
     )
 
 
-def differences(found: BalanceSums) -> tuple[Floats, Floats]:
+def standardised_differences(moments: BalanceMoments) -> tuple[Floats, Floats]:
     """Return standardised differences (columns,), treated minus control, and the standard deviation of their noise."""
-    scale = np.sqrt(found.variances.mean(axis=0))
-    gap = (found.means[0] - found.means[1]) / scale
-    own = np.hypot(*found.mean_sd) / scale
+    scale = np.sqrt(moments.variances.mean(axis=0))
+    differences = (moments.means[0] - moments.means[1]) / scale
+    from_means = np.hypot(*moments.mean_sd) / scale
     # The scale is a root of a noisy mean of two variances.
-    scales = gap * np.hypot(*found.variance_sd) / 4 / scale**2
-    return gap, np.hypot(own, scales)
+    from_scale = differences * np.hypot(*moments.variance_sd) / 4 / scale**2
+    return differences, np.hypot(from_means, from_scale)
 
 
-@dataclass(frozen=True, slots=True)
-class CutScore:
-    """A released combination of the columns and where it is cut; everything in it was released."""
-
-    weights: Floats
-    cuts: Floats
-
-    def cells(self, columns: BalanceColumns, table: Table) -> Sums:
-        """Return (2, cells) how many of the treated and of the others are in each cell."""
-        counts = np.zeros((2, CELLS), np.int64)
-        for rows in _blocks(table.rows):
-            place = np.searchsorted(
-                self.cuts, projected(columns.values(table, rows).T, self.weights), side="right"
-            )
-            for k, arm in enumerate((table.treated[rows], ~table.treated[rows])):
-                counts[k] += np.bincount(place[arm], minlength=CELLS)
-        return (counts,)
-
-
-def score_of(found: BalanceSums) -> CutScore:
+def discriminant(moments: BalanceMoments) -> CutScore:
     """Return the direction between the arms, each covariate by its own variance, cut into parts of a normal law.
 
     A difference counts as far as it exceeds its noise. Covariates that go together make the score wider than
     supposed here: the outer cells then hold more people.
     """
-    gap, noise = differences(found)
-    variance = found.variances.mean(axis=0)
-    kept = gap**2 / (gap**2 + noise**2 + 1e-300)
-    weights = kept * gap / np.sqrt(variance)
-    centre = float(weights @ (found.shares @ found.means))
+    differences, noise = standardised_differences(moments)
+    variance = moments.variances.mean(axis=0)
+    kept = differences**2 / (differences**2 + noise**2 + 1e-300)
+    weights = kept * differences / np.sqrt(variance)
+    centre = float(weights @ (moments.shares @ moments.means))
     spread = max(float(np.sqrt(weights**2 @ variance)), 1e-12)
     return CutScore(weights, centre + spread * np.asarray(ndtri(np.arange(1, CELLS) / CELLS)))
 
 
-def release_cells(
-    gate: Gate, source: Backend, columns: BalanceColumns, score: CutScore, mechanism: str
-) -> tuple[Floats, float]:
-    """Return the released counts (2, cells), the treated first, and the standard deviation of their noise."""
-    (counts,) = source.run(partial(score.cells, columns))
-    noisy = release_counts(gate, "counts", counts.ravel().tolist(), pure=mechanism != "gaussian")
-    return noisy.floats().reshape(2, CELLS), noisy.variance**0.5
+def _differences_in_units(
+    study: Study, columns: BalanceColumns, moments: BalanceMoments
+) -> tuple[ArmDifference, ...]:
+    """Return every column with its means in the units of its declaration."""
+    differences, sd = standardised_differences(moments)
+    names = [*columns.numbers, *columns.binaries]
+    names += [f"{name}={study.covariates[name].labels[code]}" for name, code in columns.flags]  # type: ignore[union-attr]
+    rows = []
+    for column, name in enumerate(names):
+        low, width = 0.0, 1.0
+        if column < len(columns.numbers):
+            ends = study.covariates[name].floats()  # type: ignore[union-attr]
+            low, width = ends[0], (ends[1] - ends[0])
+        of_unit = moments.means[:, column]
+        if column < len(columns.numbers) + len(columns.binaries):
+            of_unit = (of_unit + 1) / 2
+        treated, control = (low + width * float(mean) for mean in of_unit)
+        rows.append(ArmDifference(name, treated, control, float(differences[column]), float(sd[column])))
+    return tuple(rows)

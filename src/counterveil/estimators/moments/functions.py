@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Backend, Range, Study, Sums, Table
 from counterveil.errors import refusal
 from counterveil.estimators.histogram import HELD, beyond
-from counterveil.estimators.moments.orthogonal import LONGEST_RESIDUAL, first_few, is_near_bound
-from counterveil.estimators.moments.records import ResidualProducts, release_residual_products
+from counterveil.estimators.moments.nuisance_models import LONGEST_RESIDUAL
+from counterveil.estimators.moments.scaling import first_few, is_near_bound
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
@@ -54,6 +54,7 @@ from counterveil.results.functions import (
     vector_plan,
 )
 from counterveil.rows.counts import release_counts
+from counterveil.rows.moments.residual_products import ResidualProducts, release_residual_products
 from counterveil.rows.moments.scores import (
     STATISTIC_BITS,
     MomentSpan,

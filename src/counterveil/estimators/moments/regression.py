@@ -33,22 +33,18 @@ from counterveil.data import Categories, Range, Study, Sums
 from counterveil.data.domains import Label
 from counterveil.data.features import counted_features, feature_map
 from counterveil.errors import CounterveilError, refusal
-from counterveil.estimators.moments.orthogonal import first_few, is_near_bound, release_products
-from counterveil.estimators.moments.records import (
-    MIDDLE,
-    Part,
-    Records,
-    TableRecords,
-    release_residual_products,
-)
+from counterveil.estimators.moments.scaling import first_few, is_near_bound
 from counterveil.inference.moments import NoisyMoments, least_squares
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.products import Column, FeatureMap, WholeSum, exact_gram, grid_bits, steps
 from counterveil.privacy import Budget
 from counterveil.results.regression import written_out
 from counterveil.rows.counts import release_counts, release_sums
+from counterveil.rows.moments.grams import release_products
+from counterveil.rows.moments.residual_products import release_residual_products
 from counterveil.rows.moments.scores import TERM_BITS, counts_between
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, record_moments
+from counterveil.rows.records import MIDDLE, Part, Records, TableRecords
 from counterveil.session import Gate, Kind, Plan
 
 CONSTANT = "Intercept"

@@ -121,27 +121,6 @@ def moments(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
     return RowSums(total, squares, int(np.count_nonzero(treated)), len(contributions))
 
 
-# The cell of every row, its score as a part of its clip, and further terms in [-1, 1], one a column.
-CellBlock = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
-
-
-def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> Sums:
-    """Return for every cell the number of rows, the sums of r and r^2, and those of the further terms.
-
-    Terms are clipped to [-1, 1] and truncated towards zero, to steps of 2**-TERM_BITS; blocks have at most 4096 rows.
-    A term that is not a number counts as zero, so that nothing a row holds can stop the release.
-    """
-    totals = [[0] * cells for _ in range(3 + further)]
-    for codes, parts, others in row_blocks:
-        r = _whole(parts)
-        # 4096 squares of numbers up to 2**20 add up to 2**52 at most: doubles hold them exactly.
-        terms = [np.ones(len(codes)), r, r * r, *(_whole(one) for one in others)]
-        for total, term in zip(totals, terms, strict=True):
-            added = np.bincount(codes, weights=term, minlength=cells)
-            total[:] = [a + int(b) for a, b in zip(total, added, strict=True)]
-    return (np.array(totals, dtype=object),)
-
-
 def counts_between(
     edges: Floats, values: Iterable[Floats], side: Literal["left", "right"] = "right"
 ) -> NDArray[np.int64]:
@@ -185,70 +164,6 @@ def of_own_arm(u: Floats, arm: NDArray[np.intp], lines: Floats) -> Floats:
     for column, weights in zip(u.T, np.ascontiguousarray(lines.T), strict=True):
         found += column * weights.take(arm)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class ArmScore:
-    """The augmented inversely weighted score of a row (Robins, Rotnitzky and Zhao 1994), less an effect.
-
-    Weights are lines on u, (2, m), one for each arm; `people` says how much a row of each arm counts in the population
-    asked about.
-    """
-
-    lines: ArmLines
-    weights: Floats
-    people: tuple[float, float]
-    effect: float
-
-    def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
-        """Return the score of every row; its mean plus the effect is the estimate."""
-        control, treated = (projected(u, line) for line in self.lines.values)
-        for_control, for_treated = (projected(u, line) for line in self.weights)
-        own = np.where(t == 1, for_treated * (y - treated), -for_control * (y - control))
-        counts = np.where(t == 1, self.people[1], self.people[0])
-        return np.asarray(counts * (treated - control - self.effect) + own)
-
-
-def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) -> Sums:
-    """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS."""
-    total = square = 0
-    for u, t, y in row_blocks:
-        r = _whole(score.of(u, t, y) / clip)
-        total = total + int(r.sum())
-        square = square + int((r * r).sum())
-    return (np.array([total, square], dtype=object),)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnScore:
-    """Weighted residuals of a row in its own arm, around `centres` (arms,) and in `units` (arms,)."""
-
-    lines: ArmLines
-    weights: Floats
-    centres: Floats
-    units: Floats
-
-    def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
-        """Return the score of every row."""
-        arm = t.astype(np.intp)
-        weighted = of_own_arm(u, arm, self.weights) * self.lines.residual(u, t, y)
-        return np.asarray((weighted - self.centres[arm]) / self.units[arm])
-
-
-def score_sizes(row_blocks: Iterable[Block], score: ArmScore | OwnScore, edges: Floats) -> Sums:
-    """Return how many scores lie between edges of their size; rows of a score of their own arm are counted by arm."""
-    arms = len(score.units) if isinstance(score, OwnScore) else 1
-    total = np.zeros((arms, len(edges) + 1), dtype=np.int64)
-    for u, t, y in row_blocks:
-        sizes = np.abs(score.of(u, t, y))
-        total += [counts_between(edges, [sizes[t == arm] if arms > 1 else sizes]) for arm in range(arms)]
-    return (total.ravel(),)
-
-
-def own_score_sums(row_blocks: Iterable[Block], score: OwnScore) -> Sums:
-    """Return for every arm the number of rows, and the sums of their clipped scores and of squares; see `cell_sums`."""
-    rows = ((t.astype(np.int64), score.of(u, t, y), ()) for u, t, y in row_blocks)
-    return cell_sums(rows, len(score.units))
 
 
 # Rows of features brought to a length of at most one, and exact sums of their products.

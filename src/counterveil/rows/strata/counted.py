@@ -48,9 +48,9 @@ class StratifiedRows:
 
     @property
     def sizes(self) -> StratumSizes:
-        """Counts by stratum and arm; CV-X010 where they are private."""
+        """Counts by stratum and arm; CV-P851 where they are private."""
         if not self.unit.treatment_public:
-            raise refusal("CV-X010", what="counts by stratum", unit=self.unit.value)
+            raise refusal("CV-P851", what="counts by stratum", unit=self.unit.value)
         return self._strata.sizes
 
     def in_layout(self, gate: Gate, layout: Layout) -> Strata:
@@ -82,9 +82,9 @@ class BinnedRows:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Counts by bin; CV-X010 where they are private."""
+        """Counts by bin; CV-P851 where they are private."""
         if not self.unit.covariates_public:
-            raise refusal("CV-X010", what="counts by bin", unit=self.unit.value)
+            raise refusal("CV-P851", what="counts by bin", unit=self.unit.value)
         return self._counts
 
     def release(self, gate: Gate, name: str) -> ReleasedVector:

@@ -12,10 +12,10 @@ from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.folds import aggregation as sample_and_aggregate
 from counterveil.estimators.folds.aggregation import Clip, chosen_clip, effect_of_fold, typical_centre
-from counterveil.estimators.moments.records import WeightedMeans
 from counterveil.privacy import Budget
 from counterveil.questions.ate import AteArguments
 from counterveil.rows.folds.learners import ols_effect
+from counterveil.rows.moments.weighted_moments import WeightedMeans
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
 

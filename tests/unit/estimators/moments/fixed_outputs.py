@@ -10,8 +10,8 @@ from counterveil.session import Released, ReleasedVector
 class FixedGate:
     """A gate that answers what was written down beforehand, and notes what it was given and at what sensitivity."""
 
-    def __init__(self, plan, answers):
-        self.plan, self.answers = plan, answers
+    def __init__(self, plan, answers, rows=None):
+        self.plan, self.answers, self.rows = plan, answers, rows
         self.given, self.sensitivity, self.norm = {}, {}, {}
 
     def _note(self, name, values, sensitivity, norm):

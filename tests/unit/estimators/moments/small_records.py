@@ -1,21 +1,23 @@
 """Tables of a few records, and a gate that notes what it is asked to release and adds no noise."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_map
-from counterveil.estimators.moments.records import Records
+from counterveil.rows.records import Records
 from counterveil.session import ReleasedVector
 
 
 class NotingGate:
-    """Notes values and sensitivities by name."""
+    """Notes values and sensitivities by name; `table` holds the rows that it lets sums of through."""
 
-    def __init__(self):
+    def __init__(self, table=None):
         self.values, self.sensitivity = {}, {}
+        self.rows = SimpleNamespace(batches=table)
 
     def release_vector(self, name, values, sensitivity):
         values = values() if callable(values) else values

@@ -8,37 +8,35 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 
-from counterveil.estimators.moments import doubly_robust
-from counterveil.estimators.moments.doubly_robust import (
-    WHOLE,
-    ArmDesign,
+from counterveil.estimators.moments import balanced_weights
+from counterveil.estimators.moments.adjustment_budget import Design, fewest_rows
+from counterveil.estimators.moments.arm_chain import ArmDesign, arms_affordable, shortest
+from counterveil.estimators.moments.arm_fits import (
     ArmFit,
-    ArmSecond,
     ArmSlopes,
-    Centre,
-    Guard,
-    Hidden,
-    RowScale,
-    arm_moments,
-    arms_affordable,
-    chosen_clip,
-    expected_shared,
-    far_lost,
     first_fit,
     fitted_slopes,
-    longest_score,
-    longest_weighted,
-    moved_by_richer,
     refined,
     residual_clip,
-    shortest,
-    weighted,
 )
-from counterveil.estimators.moments.orthogonal import Design, fewest_rows
-from counterveil.estimators.moments.records import ResidualProducts
+from counterveil.estimators.moments.arm_moments import ArmMoments, arm_moments
+from counterveil.estimators.moments.balanced_weights import Guard, expected_shared, moved_by_richer, weighted
+from counterveil.estimators.moments.outcome_location import ANYWHERE, HiddenOutcomes, OutcomeLocation
+from counterveil.estimators.moments.row_scale import RowScale
+from counterveil.estimators.moments.score_clip import (
+    FarLosses,
+    ScoreClip,
+    ScoreShape,
+    SizeHistogram,
+    chosen_clip,
+    far_lost,
+)
 from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
-from counterveil.rows.moments.scores import ArmLines, ArmScore
+from counterveil.rows.moments.residual_products import ResidualProducts
+from counterveil.rows.moments.score_sizes import longest_score, longest_weighted
+from counterveil.rows.moments.score_sums import ArmScore
+from counterveil.rows.moments.scores import ArmLines
 
 ROWS, SD = 40_000, 1e-6
 ESTIMANDS = (Estimand.ATE, Estimand.ATT, Estimand.ATC)
@@ -60,7 +58,9 @@ def moments_of(people, sd=SD):
     u, t, y = people
     v = np.column_stack([u, y])
     grams = np.stack([v[t == arm].T @ v[t == arm] / ROWS for arm in (0, 1)])
-    scale = RowScale(Standard(np.zeros(3), np.ones(3), 4.0, 9.0), Centre(0.0, 0.4, 0.0, 3.0), 6.3, 2.7, 2.5)
+    scale = RowScale(
+        Standard(np.zeros(3), np.ones(3), 4.0, 9.0), OutcomeLocation(0.0, 0.4, 0.0, 3.0), 6.3, 2.7, 2.5
+    )
     return arm_moments(grams, sd, scale, float(t.mean()), 1e-6)
 
 
@@ -122,10 +122,12 @@ def test_without_noise_overlap_weights_give_both_arms_one_mean_at_which_lines_ar
 @pytest.mark.parametrize("distance", [0.5, 3.0, 40.0])
 def test_what_clips_lose_of_outcomes_far_out(people, distance):
     moments, clips = moments_of(people), np.array([0.5, 4.0, 30.0])
-    centre = Centre(0.0, 0.4, 0.0, 3.0, hidden=Hidden(np.array([distance]), np.array([0.01]), 0.002))
+    centre = OutcomeLocation(
+        0.0, 0.4, 0.0, 3.0, hidden=HiddenOutcomes(np.array([distance]), np.array([0.01]), 0.002)
+    )
     scale = RowScale(Standard(np.zeros(3), np.ones(3), 4.0, 9.0), centre, 6.3, 2.7, 2.5)
     weights = {arm: np.array([0.3, -0.2, 0.1]) for arm in (0, 1)}
-    lost, noise, longest = far_lost(moments, scale, weights, clips)
+    found = far_lost(moments, scale, weights, clips)
     # Weights along a row are skewed: an exponential with the weights' own mean and variance.
     draws, wanted = np.random.default_rng(0).exponential(size=400_000) - 1, np.zeros(3)
     for arm, weight in weights.items():
@@ -133,21 +135,32 @@ def test_what_clips_lose_of_outcomes_far_out(people, distance):
         spread = np.sqrt(weight @ moments.covariances[arm] @ weight)
         scores = np.abs(1 / share + spread * draws) * distance / scale.unit
         wanted += share * np.array([np.maximum(scores - clip, 0.0).mean() for clip in clips])
-    assert lost == pytest.approx(0.01 * wanted, rel=0.05, abs=1e-5)
-    assert noise == pytest.approx(0.002 * wanted, rel=0.05, abs=1e-5)
-    assert longest > 2 * distance / scale.unit
-    assert (np.diff(lost) <= 0).all()
+    assert found.lost == pytest.approx(0.01 * wanted, rel=0.05, abs=1e-5)
+    assert found.sd == pytest.approx(0.002 * wanted, rel=0.05, abs=1e-5)
+    assert found.longest > 2 * distance / scale.unit
+    assert (np.diff(found.lost) <= 0).all()
+
+
+EDGES = 2.0 ** np.arange(-2, 7.01, 0.5)
+SOMEWHERE = OutcomeLocation(0.0, 1.0, 0.0, 4.0)
+
+
+def clipped(counts, rows, sd, **expected):
+    """Return where scores are clipped of which one standard deviation is expected."""
+    nothing = np.zeros(len(EDGES))
+    usual = {"missed": nothing, "far_losses": FarLosses(nothing, nothing, 0.0), "noise_unit": 0.001}
+    usual |= {"location": SOMEWHERE, "least": 0.0}
+    shape = ScoreShape(rows=rows, typical=1.0, peaked=3.0, far=3.0, **(usual | expected))
+    return chosen_clip(SizeHistogram(counts, sd, EDGES), shape)
 
 
 def test_a_clip_holds_what_is_seen_of_outcomes_far_out_or_the_noise_in_that():
-    edges, rows, sd = 2.0 ** np.arange(-2, 7.01, 0.5), 10_000, 30.0
-    counts = np.zeros(len(edges) + 1)
+    rows, counts = 10_000, np.zeros(len(EDGES) + 1)
     counts[1] = rows
-    common = (rows, 1.0, 3.0, 3.0, np.zeros(len(edges)))
 
     def variance(lost, noise, longest=128.0):
-        hidden = np.full(len(edges), lost), np.full(len(edges), noise), longest
-        return chosen_clip(counts, sd, edges, 0.001, *common, hidden, 0.0, Centre(0.0, 1.0, 0.0, 4.0))[2]
+        far = FarLosses(np.full(len(EDGES), lost), np.full(len(EDGES), noise), longest)
+        return clipped(counts, rows, 30.0, far_losses=far).missed
 
     assert variance(0.0, 0.0) == 0
     assert 0 < variance(0.0, 0.01) < variance(0.0, 0.05)
@@ -164,7 +177,11 @@ _LIMIT, _LENGTH = 2.0, 2.5
 def test_no_row_has_a_score_beyond_the_bound_of_released_numbers(case):
     source = np.random.default_rng([17, case])
     scale = RowScale(
-        Standard(np.zeros(2), np.ones(2), _LIMIT, _LENGTH**2), Centre(-0.3, 0.4, 0.0, 3.0), 6.3, 2.7, 1.5
+        Standard(np.zeros(2), np.ones(2), _LIMIT, _LENGTH**2),
+        OutcomeLocation(-0.3, 0.4, 0.0, 3.0),
+        6.3,
+        2.7,
+        1.5,
     )
     lines, weights = ArmLines(source.normal(size=(2, 3))), source.normal(size=(2, 3))
     if case == 3:
@@ -182,41 +199,36 @@ def test_no_row_has_a_score_beyond_the_bound_of_released_numbers(case):
         largest = max(largest, np.abs(score.of(u, t, y)).max())
         weighted_residuals = u @ weights[arm] * (y - u @ lines.values[arm])
         own[arm] = max(own[arm], np.abs(weighted_residuals).max())
-    bounds = longest_weighted(lines, weights, scale)
-    assert largest <= longest_score(score, scale)
+    bounds = longest_weighted(lines, weights, scale.rows)
+    assert largest <= longest_score(score, scale.rows)
     assert (own <= bounds + 1e-12).all()
     if case == 3:
         assert own[0] == pytest.approx(bounds[0], rel=1e-6)
 
 
 def test_noise_in_cells_that_no_score_reaches_moves_no_clip():
-    edges, rows, sd = 2.0 ** np.arange(-2, 7.01, 0.5), 5_000, 40.0
-    counts = np.zeros(len(edges) + 1)
+    rows, sd = 5_000, 40.0
+    counts = np.zeros(len(EDGES) + 1)
     counts[:6] = rows / 6
-    nothing = np.zeros(len(edges)), np.zeros(len(edges)), 0.0
-    common = (rows, 1.0, 3.0, 3.0, np.zeros(len(edges)), nothing, 0.0)
-    for centre in (WHOLE, Centre(0.0, 1.0, 0.0, 4.0)):
+    for location in (ANYWHERE, SOMEWHERE):
         clips = []
         for false in (0.0, 600.0):
             noisy = counts.copy()
             noisy[-3:] += false  # far beyond the longest score
-            clips.append(chosen_clip(noisy, sd, edges, 0.001, *common, centre, 5.0))
+            clips.append(clipped(noisy, rows, sd, location=location, longest=5.0))
         assert clips[0] == clips[1]
-        assert clips[0][0] <= 5.0
+        assert clips[0].clip <= 5.0
     # Without the bound the same noise sends the clip of events to the end.
-    far = chosen_clip(noisy, sd, edges, 0.001, *common, WHOLE)
-    assert far[0] > 20
+    assert clipped(noisy, rows, sd, location=ANYWHERE).clip > 20
 
 
 def test_a_clip_at_the_longest_score_cuts_nothing_off_beyond_it():
-    edges, rows = 2.0 ** np.arange(-2, 7.01, 0.5), 5_000
-    counts = np.zeros(len(edges) + 1)
+    rows, counts = 5_000, np.zeros(len(EDGES) + 1)
     counts[3] = rows
-    nothing = np.zeros(len(edges)), np.zeros(len(edges)), 0.0
-    common = (rows, 1.0, 3.0, 3.0, np.full(len(edges), 0.5), nothing, 0.0, Centre(0.0, 1.0, 0.0, 4.0))
+    expected = {"missed": np.full(len(EDGES), 0.5), "noise_unit": 1e-6}
     # All scores are shorter than the first edge, where a clip loses nothing.
-    assert chosen_clip(counts, 30.0, edges, 1e-6, *common, 0.2) == (0.2, 0.0, 0.0)
-    assert chosen_clip(counts, 30.0, edges, 1e-6, *common)[2] == pytest.approx(0.5)
+    assert clipped(counts, rows, 30.0, longest=0.2, **expected) == ScoreClip(0.2, 0.0, 0.0)
+    assert clipped(counts, rows, 30.0, **expected).missed == pytest.approx(0.5)
 
 
 def test_residuals_correct_lines_that_noise_has_spoiled(people):
@@ -310,7 +322,7 @@ def test_what_squares_surely_move_is_held(bend, moved):
     slopes = np.array([[1.0, bend], [1.0, bend]])
     identity = np.stack([np.eye(2)] * 2)
     none = np.zeros(2)
-    known = ArmSecond(
+    known = ArmMoments(
         shares, 0.0, none, 1e-6, means, identity, none, none, none, slopes, none + 1e-8, 1.0, 0.5, np.eye(2)
     )
     fit = ArmFit(none, ArmSlopes(slopes, 1e-8 * identity), slopes, none + 1e-8, 0.1, none)
@@ -326,8 +338,8 @@ def test_the_ridge_is_the_one_of_which_the_interval_says_least(people, monkeypat
     fit = first_fit(moments, 0.01)
 
     def said(arm, *tried):
-        monkeypatch.setattr(doubly_robust, "_WEIGHTS_RIDGES", tried)
-        side = weighted(moments, fit, Estimand.ATE, ROWS, Guard(3.0, 0.3)).sides[arm]
+        monkeypatch.setattr(balanced_weights, "_RIDGES", tried)
+        side = weighted(moments, fit, Estimand.ATE, ROWS, Guard(3.0, 0.3)).arms[arm]
         shown = side.slope @ moments.covariances[arm] @ side.slope * fit.residual / moments.shares[arm] / ROWS
         return side.product + shown + side.sampling + side.bias**2 + expected_shared(side.shared)
 

@@ -13,24 +13,15 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.features import feature_map
 from counterveil.errors import CounterveilError, ParameterError, StudyError
-from counterveil.estimators.moments.records import Records
-from counterveil.estimators.moments.trial import (
-    Direction,
-    Prediction,
-    Setting,
-    bounds,
-    moments,
-    plan_of,
-    release,
-    release_share,
-    residual_totals,
-    three_sums,
-)
+from counterveil.estimators.moments.contrast import plan_of, release, release_share
 from counterveil.numerics.arm_totals import Arm, arm_totals, cell_totals
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
-from counterveil.rows.moments.sensitivity import CentredContrast, mean_of_everyone
+from counterveil.rows.moments.arms import bounds, three_sums
+from counterveil.rows.moments.centred_contrast import CentredContrast, PrivateArms, mean_of_everyone
+from counterveil.rows.moments.trial_residuals import Direction, PredictedSteps, residuals_by_arm
+from counterveil.rows.records import Records
 from counterveil.session import Gate, SeededNoise
 
 
@@ -63,12 +54,13 @@ def test_unequal_arms_with_a_large_effect_need_the_centre_of_both_arms():
     data = trial()
     effect, _ = difference(data)
     table = Table.attach(data, study(randomised=True))
-    arms, budget = arm_totals(table.treated, table.outcome), Budget(1)
+    arms = PrivateArms(arm_totals(table.treated, table.outcome), table.outcome_unit, Fraction(1))
+    budget = Budget(1)
 
     def error(centre):
         plan = plan_of(centre, table.rows, budget, "staircase")
-        rest = plan, arms, table.outcome_unit, Fraction(1), None, centre
-        found = [release(Gate(plan, SeededNoise(s)), *rest).effect for s in range(400)]
+        gates = [Gate(plan, SeededNoise(s)) for s in range(400)]
+        found = [release(gate, plan, arms, declared=None, centre=centre).effect for gate in gates]
         return np.sqrt(np.mean([(float(one) - effect) ** 2 for one in found]))
 
     assert error("arms") < 0.9 * error("pooled")
@@ -100,8 +92,9 @@ def test_a_declared_share_never_lengthens_an_interval():
 
 def test_a_declared_share_is_joined_with_the_released_one():
     table = Table.attach(trial(1000), study(randomised=True))
-    arms = arm_totals(table.treated, table.outcome)
-    exact = Fraction(arms.treated.count, arms.count)
+    totals = arm_totals(table.treated, table.outcome)
+    arms = PrivateArms(totals, table.outcome_unit, Fraction(1))
+    exact = Fraction(totals.treated.count, totals.count)
 
     def found(declared, epsilon):
         plan = plan_of("arms", table.rows, Budget(epsilon), "staircase")
@@ -145,11 +138,12 @@ RECORDS = tuple(product((False, True), (0, 1, 2)))
 WIDTH = Fraction(2)
 
 
-def statistics(records, setting):
+def statistics(records, share, centre):
     treated = np.array([t for t, _ in records])
     outcome = np.array([y for _, y in records], dtype=np.int64)
     arms = arm_totals(treated, outcome)
-    contrast, moment = moments(arms, Fraction(1), setting)
+    claim = CentredContrast(WIDTH, len(records), share, centre)
+    contrast, moment = PrivateArms(arms, Fraction(1), WIDTH).moments(claim)
     share = Fraction(arms.treated.count, arms.count)
     mean = Fraction(arms.treated.total + arms.control.total, arms.count)
     return share, mean, contrast, moment
@@ -159,10 +153,9 @@ def statistics(records, setting):
 @pytest.mark.parametrize("centre", [Fraction(0), Fraction(1), Fraction(2), Fraction(3, 2)])
 def test_no_replacement_exceeds_the_claim(share, centre):
     n = 3
-    setting = Setting(share, 0.0, centre, 0.0, 0.0)
     claim = CentredContrast(WIDTH, n, share, centre)
     bounds = (mean_of_everyone(Fraction(1), n), mean_of_everyone(WIDTH, n), claim.mean, claim.second_moment)
-    known = {records: statistics(records, setting) for records in product(RECORDS, repeat=n)}
+    known = {records: statistics(records, share, centre) for records in product(RECORDS, repeat=n)}
     worst = [Fraction(0)] * 4
     for records, values in known.items():
         for place, record in product(range(n), RECORDS):
@@ -177,16 +170,16 @@ def test_no_replacement_exceeds_the_claim(share, centre):
 
 def test_variance_cap_is_never_exceeded():
     n, share, centre = 3, Fraction(1, 5), Fraction(3, 2)
-    setting, claim = Setting(share, 0.0, centre, 0.0, 0.0), CentredContrast(WIDTH, n, share, centre)
+    claim = CentredContrast(WIDTH, n, share, centre)
     for records in product(RECORDS, repeat=n):
-        _, _, contrast, moment = statistics(records, setting)
+        _, _, contrast, moment = statistics(records, share, centre)
         assert moment - contrast**2 <= claim.variance_cap
 
 
 def test_contrast_differs_from_means_by_the_product_of_errors():
     records = [(True, 2), (True, 0), (True, 1), (False, 0), (False, 1)]
     q, centre = Fraction(1, 2), Fraction(1, 3)
-    _, _, contrast, _ = statistics(records, Setting(q, 0.0, centre, 0.0, 0.0))
+    _, _, contrast, _ = statistics(records, q, centre)
     m1, m0, true_share = Fraction(1), Fraction(1, 2), Fraction(3, 5)
     best = (1 - q) * m1 + q * m0
     assert contrast - (m1 - m0) == (q - true_share) * (centre - best) / (q * (1 - q))
@@ -338,9 +331,10 @@ def test_intervals_cover(explained):
 def test_no_replacement_moves_what_is_left_by_more_than_the_claim():
     values = tuple(product((0, 1), (0.0, 0.5, 1.0), (-1.0, 0.3, 1.0)))
     standard = Standard(np.zeros(1), np.ones(1), 4.0, 1.0)
-    prediction = Prediction(
-        standard, Direction(np.ones(1), 1.0, 1.0, 1.0), 0.5, 0.1, 0.3, 0.3, 0.5, bound=0.4
-    )
+    direction = Direction(np.ones(1), 1.0, 1.0, 1.0)
+    prediction = PredictedSteps(standard, direction, slope=0.5, middle=0.1, bound=0.4)
+    # Half a coefficient was fitted to five rows.
+    factor = 1 / (1 - Fraction(1, 10))
     share, declared = Fraction(2, 5), covariate_study(1)
     claim = None
 
@@ -348,10 +342,9 @@ def test_no_replacement_moves_what_is_left_by_more_than_the_claim():
         nonlocal claim
         t, y, x = (list(column) for column in zip(*records, strict=True))
         table = Table.attach({"t": t, "y": y, "x0": x}, declared)
-        arms, unit, width = residual_totals(Records(table, feature_map(declared, 1)), prediction)
-        centre = width / 3
-        claim = CentredContrast(width, len(records), share, centre)
-        return moments(arms, unit, Setting(share, 0.0, centre, 0.0, 0.0))
+        arms = residuals_by_arm(Records(table, feature_map(declared, 1)), prediction, factor)
+        claim = arms.bounds(share, arms.width / 3)
+        return arms.moments(claim)
 
     rest = (values[0], values[1], values[-1], values[-2])
     found = [statistics((record, *rest)) for record in values]

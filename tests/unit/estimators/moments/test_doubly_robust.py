@@ -13,25 +13,21 @@ import counterveil as cv
 from counterveil.data.features import counted_features
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
-from counterveil.estimators.moments.orthogonal import (
+from counterveil.estimators.moments.adjustment_budget import (
     Design,
-    Scaling,
-    SecondMoments,
     affordable,
     fewest_rows,
-    first_models,
-    gram_index,
-    refined,
-    release_gram,
-    release_moments,
-    release_residuals,
+    gram_noise_norm,
     split,
 )
-from counterveil.estimators.moments.records import ResidualProducts
+from counterveil.estimators.moments.nuisance_models import first_models, refined
 from counterveil.numerics.denoising import floored
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted
+from counterveil.rows.moments.feature_moments import release_moments
+from counterveil.rows.moments.joint_gram import Scaling, SecondMoments, release_gram
+from counterveil.rows.moments.residual_products import ResidualProducts, release_residuals
 from counterveil.rows.moments.scores import LinearModels
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.session import Gate, Kind, Plan, SeededNoise
@@ -233,7 +229,7 @@ def test_the_public_rule_is_the_documented_one():
         assert fewest_rows(Design(10, d, Budget(epsilon, DELTA), "gaussian")) == pytest.approx(rows, rel=0.01)
     pure = Design(14_000, 20, Budget(1), "staircase")
     assert fewest_rows(pure) == pytest.approx(13_983, rel=0.03)
-    assert gram_index(pure) > gram_index(Design(14_000, 20, Budget(1, DELTA), "gaussian"))
+    assert gram_noise_norm(pure) > gram_noise_norm(Design(14_000, 20, Budget(1, DELTA), "gaussian"))
     assert affordable(Design(1560, 20, Budget(1, DELTA), "gaussian"))
 
 

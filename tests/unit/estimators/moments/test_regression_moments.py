@@ -9,7 +9,6 @@ from tests.unit.estimators.moments.small_records import REST, STUDY, NotingGate,
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.moments.records import Part, Records
 from counterveil.estimators.moments.regression import (
     Columns,
     ReleasedMoments,
@@ -24,6 +23,7 @@ from counterveil.estimators.moments.regression import (
 )
 from counterveil.inference.moments import NoisyMoments
 from counterveil.privacy import Budget
+from counterveil.rows.records import Part, Records
 
 COLUMNS = Columns.of(STUDY, ["b"], ["t:x", "x:x", "b:t"])
 GRID = list(product((-1.0, 1.0), (0, 1), ("u", "z"), (0, 1), (-1.0, 0.2, 1.0)))

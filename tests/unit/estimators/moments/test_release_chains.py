@@ -11,11 +11,13 @@ from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.estimators.moments import trial as contrast
+from counterveil.estimators.moments import contrast
+from counterveil.estimators.moments.contrast import release_share
 from counterveil.estimators.moments.ratio import ratio_design, ratio_plan
-from counterveil.estimators.moments.trial import periods_plan, release_periods, release_share
+from counterveil.estimators.moments.record_event_study import periods_plan, release_period
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Budget
+from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.rows.moments.ratio_sums import arm_sums
 
 ROWS, BUDGET = 3, Budget(2)
@@ -25,7 +27,7 @@ WIDTH = Fraction(2)
 
 def arms_of(data):
     treated, outcome = (np.array(column) for column in zip(*data, strict=True))
-    return arm_totals(treated, outcome.astype(np.int64))
+    return PrivateArms(arm_totals(treated, outcome.astype(np.int64)), Fraction(1), WIDTH)
 
 
 # Noise takes released shares out of their range.
@@ -41,7 +43,7 @@ def test_a_contrast_moves_by_its_sensitivities(share, centre, name):
 
     def run(data):
         gate = FixedGate(plan, fixed)
-        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None, centre)
+        contrast.release(gate, plan, arms_of(data), declared=None, centre=centre)
         return gate
 
     found = largest_changes(run, RECORDS, ROWS)
@@ -53,13 +55,11 @@ def test_a_contrast_moves_by_its_sensitivities(share, centre, name):
 def test_released_centres_out_of_their_range_are_brought_back(far):
     plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase")
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centres": [far, far]})
-    setting = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "arms").setting
+    setting = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), declared=None, centre="arms").setting
     assert 0 <= setting.centre <= WIDTH
     plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase")
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centre": far})
-    setting = contrast.release(
-        gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "pooled"
-    ).setting
+    setting = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), declared=None, centre="pooled").setting
     assert 0 <= setting.centre <= WIDTH
 
 
@@ -81,9 +81,9 @@ def run(data):
     share = None
     for period in PLACES:
         steps = np.array([row[1 + period] for row in data], dtype=np.int64) * STEPS // 2
-        arms = arm_totals(treated, steps)
+        arms = PrivateArms(arm_totals(treated, steps), Fraction(1, STEPS), Fraction(OUTCOME_STEPS, STEPS))
         share = share or release_share(gate, arms, None)
-        release_periods(gate, plan, arms, Fraction(1, STEPS), share, period)
+        release_period(gate, plan, arms, share, period)
     return gate
 
 

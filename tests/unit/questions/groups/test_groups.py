@@ -13,19 +13,14 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError, StudyError
-from counterveil.estimators.moments import scoring
-from counterveil.estimators.moments.scoring import (
-    AdjustedScore,
-    MeanScore,
-    PlainScore,
-    ScoreClip,
-    Tallies,
-    release_cells,
-    release_histogram,
-)
+from counterveil.estimators.moments import cell_tallies
+from counterveil.estimators.moments.cell_clip import CellClip, release_histogram
+from counterveil.estimators.moments.cell_tallies import Tallies, release_cells
+from counterveil.estimators.moments.group_score import AdjustedScore, MeanScore, PlainScore
 from counterveil.numerics.products import Standard
-from counterveil.questions.groups import LayoutPlaces, layout_of
+from counterveil.questions.groups import layout_of
 from counterveil.questions.policy import EffectSums, effect_sums
+from counterveil.rows.moments.placing import LayoutPlaces
 from counterveil.rows.moments.scores import LinearModels
 
 NAMES = [f"site={name}" for name in EFFECTS]
@@ -241,10 +236,10 @@ def test_noise_of_the_information_counts_by_the_effect_of_each_cell():
     # Everything is divided by one noisy number, so that a cell is wrong by a part of its own mean.
     cells = replace(CELLS, totals=SIZES * np.array([0.0, 1.0, 3.0]), centre=1.0, size_sd=0.0)
     noise = (4.0 * np.sqrt(3) / ROWS) ** 2
-    found = scoring._whole_effects(cells, SIZES, 4.0)
+    found = cell_tallies._whole_effects(cells, SIZES, 4.0)
     part = 0.2**2 / (0.2**2 + noise)
     assert found.noise_variance == pytest.approx(part * noise * np.array([1.0, 2.0, 4.0]) ** 2)
-    _, extra = scoring.model_errors(found, SCORE)
+    _, extra = cell_tallies.model_errors(found, SCORE)
     assert extra == pytest.approx(SCORE.extra + found.noise_variance)
 
 
@@ -289,7 +284,7 @@ def test_no_exchange_moves_the_cells_further_than_claimed(form, clip, by):
     for record, pure in product(GRID, (False, True)):
         gate = NotingGate()
         rows, places = records(record), LayoutPlaces(layout)
-        release_cells(gate, rows, BRUTE_SCORES[form], places, layout.public, ScoreClip(0.05, clip), pure)
+        release_cells(gate, rows, BRUTE_SCORES[form], places, layout.public, CellClip(0.05, clip), pure=pure)
         values[pure].append(gate.values["cells"])
         if not pure:
             claim = float(gate.sensitivity["cells"])

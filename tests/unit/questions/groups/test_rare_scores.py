@@ -7,13 +7,13 @@ import pytest
 from tools.loose_study import study_of
 
 import counterveil as cv
-from counterveil.estimators.moments.scoring import (
-    MeanScore,
-    PlainScore,
+from counterveil.estimators.moments.cell_clip import (
+    ScoreHistogram,
     chosen_clip,
     clip_without_histogram,
     edges_of,
 )
+from counterveil.estimators.moments.group_score import MeanScore, PlainScore
 
 COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary()}
 
@@ -83,16 +83,20 @@ def test_one_cell_alone_still_has_a_width():
     ends = np.concatenate([[edges[0] * 2**0.5], edges, [edges[-1] * 2**0.5]])
     counts = np.zeros(len(ends) - 1)
     counts[len(counts) // 2] = 10_000.0
-    clip = chosen_clip(ends, counts, 20.0, 10_000, 2, 30.0, MeanScore(0.0, 0.0))
+
+    def clip_of(sd, score):
+        return chosen_clip(ScoreHistogram(ends, counts, sd), score, rows=10_000, cells=2, unit=30.0)
+
+    clip = clip_of(20.0, MeanScore(0.0, 0.0))
     assert clip.centre == 0
     assert 0 < clip.size < 0.1
     assert clip.hidden == 0
     # A mean square that noise may hide lies anywhere beyond: the clip goes further out, and says what it may lose.
-    further = chosen_clip(ends, counts, 1000.0, 10_000, 2, 30.0, MeanScore(0.0, 0.0, square_sd=0.1))
+    further = clip_of(1000.0, MeanScore(0.0, 0.0, square_sd=0.1))
     assert further.size > 10 * clip.size
     assert further.hidden == pytest.approx(0.7 * 0.1 / (4 * further.size), rel=0.05)
     # Counts that are nearly free of noise say more than the mean square.
-    surer = chosen_clip(ends, counts, 0.001, 10_000, 2, 30.0, MeanScore(0.0, 0.0, square_sd=0.1))
+    surer = clip_of(0.001, MeanScore(0.0, 0.0, square_sd=0.1))
     assert surer.hidden < 0.01 * further.hidden
 
 
@@ -101,7 +105,7 @@ def test_without_a_histogram_no_rare_score_loses_more_than_is_said(unit):
     score = SimpleNamespace(
         variance=0.05, extra=0.0, largest_score=20.0, heavy_tailed=True, unseen=lambda _: 0.0
     )
-    clip = clip_without_histogram(score, 5_000, 2, unit)
+    clip = clip_without_histogram(score, rows=5_000, cells=2, unit=unit)
     assert clip.size <= score.largest_score
     # Scores of one size, as rare as their mean square says; all of them may be in one of the two cells.
     sizes = np.geomspace(0.1, score.largest_score, 400)

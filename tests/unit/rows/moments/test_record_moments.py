@@ -8,31 +8,26 @@ import pytest
 from tests.unit.estimators.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.data.features import counted_features
-from counterveil.estimators.moments.orthogonal import (
-    EDGES,
-    Scaling,
-    release_gram,
-    release_moments,
-    release_norms,
-    release_residuals,
-)
-from counterveil.estimators.moments.records import TableRecords
+from counterveil.estimators.moments.scaling import squared_max_length
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
-from counterveil.rows.moments.scores import TERM_BITS, LinearModels, cell_sums, counts_between
+from counterveil.rows.moments.cell_sums import MODEL_TERMS, PURE_MODEL_TERMS, SCORE_TERMS, cell_sums
+from counterveil.rows.moments.feature_moments import release_moments
+from counterveil.rows.moments.joint_gram import Scaling, release_gram
+from counterveil.rows.moments.residual_products import release_residuals
+from counterveil.rows.moments.row_lengths import EDGES
+from counterveil.rows.moments.scores import TERM_BITS, LinearModels, counts_between
 from counterveil.rows.moments.sensitivity import (
-    MODEL_TERMS,
     OFF_DIAGONAL,
-    PURE_MODEL_TERMS,
-    SCORE_TERMS,
     SQUARE_WEIGHT,
     free_gram,
     orthogonal_score,
     penalised_fit,
     record_moments,
 )
+from counterveil.rows.records import TableRecords
 
 GRID = list(product((-1.0, -0.24, 0.3, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.3, 1.0)))
 
@@ -80,7 +75,7 @@ def histograms(pure):
     standard = Standard(np.zeros(5), np.full(5, 0.9), 4.0, np.inf)
     for x, b, c in product((-1.0, -0.2, 0.0, 0.6, 1.0), (0, 1), ("u", "v", "w", "z")):
         gate = NotingGate()
-        release_norms(gate, records((x, b, c, 0, 0.0)), standard, pure, 0.01)
+        squared_max_length(gate, records((x, b, c, 0, 0.0)), standard, pure, 0.01)
         found.append(gate.values["norms"])
         assert sum(found[-1]) == 5
         assert len(found[-1]) == len(EDGES) + 1

@@ -9,17 +9,12 @@ from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.data import Layout, Table
 from counterveil.data.layout import MergedLayout
-from counterveil.estimators.time_tables import (
-    NAME,
-    CountEntries,
-    WeightedRows,
-    expected_variance,
-    table_release,
-    tables_of,
-)
+from counterveil.estimators.arm_weights import WeightedArm
+from counterveil.estimators.time_tables import expected_variance, table_release
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.time_tables import NAME, TableEntries, TimeTables, tables_of
 
 STUDY = cv.Study(cv.Treatment("arm", control=0), outcome=cv.TimeToEvent("days", "died", grid=[1, 2, 3]))
 # Every arm, cell and event; 9 lies beyond the horizon.
@@ -35,7 +30,7 @@ BUDGETS = {"laplace": Budget(1), "gaussian": Budget(1, "1e-6")}
 def counted(rows, study=STUDY):
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
     event = study.event
-    passed = CountEntries(MergedLayout.of(Layout.of(study, ()), 1), event.cells, 1, event.kinds)
+    passed = TableEntries(MergedLayout.of(Layout.of(study, ()), 1), event.cells, 1, event.kinds)
     return tables_of(Table.attach(columns, study).run(passed), 2)
 
 
@@ -52,7 +47,7 @@ def test_all_small_data_sets(form, mechanism, causes):
 
     def run(rows):
         gate = FixedGate(release.plan, {})
-        release.release(gate, counted([*rows, *REST], study))
+        release.tables.release(gate, counted([*rows, *REST], study))
         return gate
 
     records = RECORDS if causes is None else [*RECORDS, *((1, day, 2) for day in (1, 2, 3))]
@@ -65,7 +60,7 @@ def test_pieces_add_up_to_the_whole():
     rows = [*RECORDS, *REST]
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
     table = Table.attach(columns, STUDY)
-    passed = CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
+    passed = TableEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
     pieces = [passed(table.take(slice(start, start + 5)))[0] for start in range(0, len(rows), 5)]
     assert (sum(pieces) == passed(table)[0]).all()
 
@@ -88,20 +83,20 @@ def test_the_form_and_noise_of_least_expected_error_are_taken():
 def test_the_noise_of_each_number_is_what_the_result_says():
     release = table_release(["laplace"], Budget(2), 12, FLAT)
     assert release.noise_sd == pytest.approx(2 / 2 * 2**0.5)
-    assert Form(FLAT, 12).l1 == 2
+    assert TimeTables(Form(FLAT, 12)).l1 == 2
 
 
 @pytest.mark.parametrize("form", [FLAT, SUMS])
 def test_public_weights_move_no_more(form):
     release = table_release(["laplace"], Budget(1), STUDY.event.cells, form)
     # The first row is of another arm.
-    own = WeightedRows(np.arange(1, 4), linear_form(np.array([0.5, 0.2, 0.3])), 0.0)
+    own = WeightedArm(np.arange(1, 4), linear_form(np.array([0.5, 0.2, 0.3])), 0.0)
     assert own.total == pytest.approx(2.0)
     assert own.design == pytest.approx((0.25 + 0.04 + 0.09) / 0.5)
 
     def run(rows):
         gate = FixedGate(release.plan, {})
-        release.release(gate, [own.table(np.array([0, *rows]), STUDY.event.entries)])
+        release.tables.release(gate, [own.weights.sums(np.array([0, *rows]), STUDY.event.entries)])
         return gate
 
     change, claimed = largest_changes(run, range(STUDY.event.entries), 3)[NAME]
@@ -114,7 +109,7 @@ def test_imbalance_beyond_chance_makes_variances_larger():
     squares = 0.25 + 0.04 + 0.09
     plain = squares / 0.5
     for off, grown in ((squares / 2, 1.0), (squares, 1.0), (4 * squares, 2.0)):
-        assert WeightedRows(np.arange(3), form, off).design == pytest.approx(grown * plain)
+        assert WeightedArm(np.arange(3), form, off).design == pytest.approx(grown * plain)
 
 
 def test_parts_of_cells_add_up_to_cells():
@@ -123,7 +118,7 @@ def test_parts_of_cells_add_up_to_cells():
     table = Table.attach(columns, STUDY)
     counted_by = {
         parts: tables_of(
-            table.run(CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, parts)), 2
+            table.run(TableEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, parts)), 2
         )
         for parts in (1, 4)
     }

@@ -1,0 +1,276 @@
+"""The chain of releases of moments by arm: its budget, what it affords and how long its interval will be.
+
+Public numbers alone. The chain releases, in this order,
+
+    centre      means and mean squares of numbers, and the share treated,
+    features    the same of all features, numbers being rescaled to windows around their means,
+    place 1, 2  two histograms of outcomes,
+    norms       a histogram of the lengths of rows,
+    gram        second moments of features and outcome by arm,
+    residual    products of features and residuals by arm, in two passes,
+    sizes       a histogram of the sizes of scores,
+    score       the mean of scores and of their squares; of means of arms, counts, sums and squares by arm.
+
+The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
+depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, sqrt
+
+from counterveil.estimators.moments.adjustment_budget import Design
+from counterveil.estimators.moments.outcome_location import HISTOGRAMS as PLACES
+from counterveil.numerics.products import FeatureMap
+from counterveil.privacy import Budget
+from counterveil.session import Kind, Plan
+
+# Parts of the budget, in thousandths: of mu squared for Gaussian noise, and of epsilon for pure budgets,
+# which pay for every entry of the Grams and have noisier counts for the same part.
+_SHARES = {
+    "centre": (20, 30),
+    "features": (30, 30),
+    PLACES[0]: (15, 30),
+    PLACES[1]: (45, 60),
+    "norms": (20, 15),
+    "gram": (390, 420),
+    "residual 1": (120, 100),
+    "residual 2": (120, 100),
+    "sizes": (30, 40),
+    "score": (210, 175),
+}
+# Names of the passes over residuals.
+RESIDUAL_PASSES = ("residual 1", "residual 2")
+_HISTOGRAMS = (*PLACES, "norms", "sizes")
+# Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
+_CELLS, _CELL_NOISE = (8, 32), 6.0
+# Part of the budget at which the noise of the Grams is judged.
+_JUDGED_SHARE = 0.75
+# (noise norm of the Grams from which on, where coordinates are clipped in standard deviations, share of the
+# rows that is shortened).
+_ROW_LIMITS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
+# Rows are at most this long, squared, for each feature; longer where there is little noise.
+_LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
+# What the variance of the product of errors is multiplied by, below the first and above the second of these
+# noise norms.
+_INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
+# The same where covariates explain this part of the outcome or more, and what it is where they explain
+# nothing.
+_EXPLAINED, _LEAST_INFLATION = 0.5, 1.3
+# Noise of the l2 ball has no normal tails: its products have heavier ones, from lower noise norms on.
+_PURE_INFLATION, _NOISY_BALL = 3.0, (0.1, 0.3)
+# The least part of the shared error that is left from the first noise norm of `_NOISY` on.
+_SHARED = 0.3
+# Squared lengths of the constant and of the outcome beside that of the covariates.
+CONSTANT_LENGTH, OUTCOME_LENGTH = 0.7, 0.3
+# Squared lengths of standardised rows are about this many times the number of features.
+_LENGTH = 1.5
+# Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
+SCORE_CLIP_SDS, _MODELS = 4.0, 8.0
+# Adjustment is affordable where the noise norm of the Grams is below these.
+_MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
+# The richest features are taken whose expected length is within the first factor of the shortest and no more
+# than what smaller budgets would take, or than the second factor of no noise; there are at most so many.
+_WITHIN, _HARDLY, _MOST_FEATURES = 1.25, 1.02, 120
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDesign:
+    """The public numbers that the chain of releases depends on.
+
+    Attributes
+    ----------
+    design : Design
+        Rows, features, budget, mechanism and number of arms.
+    searched : bool
+        Whether the outcomes' location is looked for; otherwise they lie at both ends of their range.
+    means : bool
+        Whether the means of all arms are wanted, rather than an effect.
+    """
+
+    design: Design
+    searched: bool = True
+    means: bool = False
+
+    @property
+    def pure(self) -> bool:
+        """Whether noise comes from the l2 ball rather than from the Gaussian mechanism."""
+        return self.design.pure
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """Parts of the budget by release; what no search costs goes to the score."""
+        parts = {name: both[int(self.pure)] for name, both in _SHARES.items()}
+        if not self.searched:
+            parts["score"] += sum(parts.pop(name) for name in PLACES)
+        return {name: Fraction(part, 1000) for name, part in parts.items()}
+
+    @property
+    def histograms(self) -> tuple[str, ...]:
+        """The releases that are counts."""
+        # Means have counts, sums and squares of scores by arm.
+        counted = (*_HISTOGRAMS, *(["score"] if self.means else []))
+        return tuple(name for name in counted if name in self.shares)
+
+    @property
+    def place_cells(self) -> int:
+        """Cells of a histogram of outcomes: so many that an average one stands out of its noise."""
+        amount = self.design.strength / self.design.rows
+        share = float(self.shares[PLACES[0]])
+        sd = sqrt(8) / (share * amount) if self.pure else sqrt(2 / share) / amount
+        return int(min(max(self.design.rows / (_CELL_NOISE * sd), _CELLS[0]), _CELLS[1]))
+
+    @property
+    def noise_norm(self) -> float:
+        """The operator norm of the noise of one Gram of both arms at three quarters of the budget.
+
+        That of an arm is divided by its share, which several arms make smaller.
+        """
+        m = self.design.features + 2
+        arms = self.design.arms
+        squared_norm = (1 + CONSTANT_LENGTH + OUTCOME_LENGTH) * _LENGTH * self.design.features
+        noise = float(self.design.sd(_JUDGED_SHARE, arms * m * (m + 1) // 2, squared_norm))
+        return sqrt(self.design.features + 1) * noise * arms
+
+    @property
+    def limit(self) -> float:
+        """Where coordinates are clipped."""
+        return self._row_limits[0]
+
+    @property
+    def shortened(self) -> float:
+        """The share of the rows that is shortened."""
+        return self._row_limits[1]
+
+    @property
+    def _row_limits(self) -> tuple[float, float]:
+        noise_norm = self.noise_norm
+        return next((limit, share) for least, limit, share in _ROW_LIMITS if noise_norm >= least)
+
+    @property
+    def longest(self) -> float:
+        """The largest squared length of a row for each feature."""
+        return _LONGEST if self.noise_norm > _LITTLE_NOISE else _LONGEST_OF_ALL
+
+    def inflation(self, explained: float) -> float:
+        """Return what the variance of the product of errors is multiplied by.
+
+        It is more where noise is so large that it skews, and where covariates explain much of the outcome, of
+        whose variance `explained` is a part.
+        """
+        least, most = _INFLATION
+        low, high = _NOISY_BALL if self.pure else _NOISY
+        part = (self.noise_norm - low) / (high - low)
+        most = least + (most - least) * min(max(part, 0.0), 1.0)
+        inflation = _LEAST_INFLATION + (most - _LEAST_INFLATION) * min(max(explained, 0.0) / _EXPLAINED, 1.0)
+        return (_PURE_INFLATION if self.pure else 1.0) * inflation
+
+    @property
+    def shared(self) -> float:
+        """The least part of the shared error of weights and lines that residuals are taken to leave."""
+        return _SHARED * min(self.noise_norm / _NOISY[0], 1.0)
+
+    @property
+    def score_unit(self) -> float:
+        """The noise of a mean score that is clipped at one."""
+        # l2-ball noise grows with the number of coordinates: two sums, three with means.
+        coordinates = 3 if self.means else 2
+        return float(self.design.sd(float(self.shares["score"]), coordinates, 2.0))
+
+    def plan(self) -> Plan:
+        """Return the plan of the releases."""
+        kinds = dict.fromkeys(self.shares, Kind.VECTOR)
+        if self.pure:
+            kinds |= dict.fromkeys(self.histograms, Kind.CELLS)
+        return Plan.split(self.design.budget, self.shares, self.design.mechanism, kinds)
+
+
+def arms_affordable(design: Design) -> bool:
+    """Whether the public numbers afford moments by arm."""
+    chain = ArmDesign(design)
+    return design.fits and chain.noise_norm <= _MOST_NOISE["pure" if chain.pure else "gaussian"]
+
+
+def expected_width(design: Design) -> float:
+    """Return about how many times wider the interval is than one without privacy.
+
+    Sampling counts as one; scores are clipped at about four of their standard deviations. A larger epsilon or
+    delta never makes it wider for the same features and mechanism: it falls with what all of the budget is in
+    noise.
+    """
+    chain = ArmDesign(design)
+    noise = SCORE_CLIP_SDS * chain.score_unit * sqrt(design.rows)
+    return sqrt(1 + noise**2 + (_MODELS * chain.noise_norm) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What an interval is bought with.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        What is adjusted for.
+    design : Design
+        Public numbers of the releases.
+    length : float
+        About how long the interval is expected to be beside one without privacy; infinite where it is not
+        affordable.
+    """
+
+    features: FeatureMap
+    design: Design
+    length: float
+
+
+def shortest(
+    feature_maps: Sequence[FeatureMap],
+    rows: int,
+    budget: Budget,
+    mechanisms: Sequence[str],
+    rule: Callable[[Design], bool] = arms_affordable,
+    width: Callable[[Design], float] = expected_width,
+    arms: int = 2,
+) -> Spending:
+    """Return the richest features whose interval is expected to be within a quarter of the shortest.
+
+    Every set that the `rule` affords is compared with every mechanism. Unless there is hardly any noise, none
+    is taken that is longer than what half of epsilon, or the mechanisms after the first, which need no delta,
+    would take.
+
+    Parameters
+    ----------
+    feature_maps : sequence of FeatureMap
+        What may be adjusted for.
+    rows, budget : int, Budget
+        Number of rows, and what is spent.
+    mechanisms : sequence of str
+        Noise that may be used.
+    rule, width : callable
+        Whether a design is affordable, and about how wide its interval is beside one without privacy.
+    arms : int
+        Number of arms.
+    """
+    candidates = []
+    for features in feature_maps:
+        for mechanism in mechanisms:
+            design = Design(rows, features.size, budget, mechanism, arms)
+            affordable = features.size <= _MOST_FEATURES and rule(design)
+            candidates.append(Spending(features, design, width(design) if affordable else inf))
+    least = min(spending.length for spending in candidates)
+    if least == inf:
+        return candidates[0]
+    most = _WITHIN * least
+    if any(max(least, _HARDLY) < spending.length <= most for spending in candidates):
+        smaller = [(Budget(budget.epsilon / 2, budget.delta), mechanisms), (budget, mechanisms[1:])]
+        before = [
+            shortest(feature_maps, rows, less, names, rule, width, arms).length
+            for less, names in smaller
+            if names
+        ]
+        most = min(most, max(least, _HARDLY, min(before)))
+    within = (spending for spending in candidates if spending.length <= most)
+    return min(within, key=lambda spending: (-spending.features.size, spending.length))

@@ -1,0 +1,37 @@
+"""An unadjusted comparison whose interval is longer by a declared bound on confounding.
+
+Where rows and budget do not afford adjustment, |unadjusted difference - effect| <= kappa sd(y) / (0.75 sd(t))
+may be declared. Everything that is added is computed from the released comparison, so that it costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+
+from counterveil.estimators.moments.scaling import inner_share
+from counterveil.numerics.public_choices import LEFT_OF_TREATMENT
+from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+
+
+def with_confounding_bound(comparison: Result, question: Question, rows: int, kappa: float) -> Result:
+    """Return a released difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends of its interval."""
+    uncertainty = comparison.uncertainty
+    share = inner_share(float(comparison.details["share_treated"]))
+    # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
+    second_moment = max(uncertainty.known_sd(1 - question.level) ** 2 - uncertainty.extra, 0.0) * rows
+    sd = max(share, 1 - share) * sqrt(second_moment + comparison.estimate**2)
+    bound = kappa * sd / (LEFT_OF_TREATMENT * sqrt(share * (1 - share)))
+    details: dict[str, float | str] = {"adjusted": False, "kappa": kappa, "confounding_bound": bound}
+    other_caveats = (caveat for caveat in comparison.not_covered if not confounding([caveat]))
+    return replace(
+        comparison,
+        method="unadjusted contrast with a declared bound on confounding",
+        uncertainty=replace(uncertainty, bias=bound),
+        not_covered=(ConfoundingBeyond(kappa), *other_caveats),
+        details=details | comparison.details,
+        interval_target=None,
+        condition=NotAdjusted(kappa),
+    )

@@ -1,0 +1,241 @@
+"""Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores in every cell.
+
+Outcomes y are in units of half their range. With t who was treated, a row's score psi is one of
+
+    plain      t (y - c) / e - (1 - t) (y - c) / (1 - e),
+    adjusted   (t - e(x)) (y - m(x) - b (t - e)) / (e(x) (1 - e(x))),
+    mean       y - c,
+
+with share e, centre c and models e(x), m(x), b released before. The terms of a row are r = (psi - centre) / size,
+clipped to [-1, 1], and for adjusted scores what the models leave of treatment and outcome and the weight's
+information, each in parts of its bound. A row falls into one cell, by a public rule that reads that row alone.
+"""
+
+# Proof: group_scores.proof.md
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Sums
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import Standard
+from counterveil.rows.counts import release_counts, release_sums
+from counterveil.rows.moments.cell_sums import CellBlock, CellTerms, cell_sums, cell_terms
+from counterveil.rows.moments.scores import TERM_BITS, LinearModels, counts_between
+from counterveil.rows.records import Part, Records, TableRecords
+from counterveil.session import Gate, ReleasedVector
+
+Codes = NDArray[np.int64]
+
+
+class Placing(Protocol):
+    """Which cell every row of a block is in, by a public rule that reads each row by itself.
+
+    `sequential` says that the rule must be asked about one block after the other.
+    """
+
+    @property
+    def sequential(self) -> bool:
+        """Whether blocks are to be placed one after the other."""
+        ...
+
+    def __call__(self, part: Part, /) -> Codes:
+        """Return the cell of every row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPlaces:
+    """Two cells for each that a rule makes: the untreated in the first."""
+
+    placing: Placing
+
+    @property
+    def sequential(self) -> bool:
+        """As the rule says."""
+        return self.placing.sequential
+
+    def __call__(self, part: Part, /) -> Codes:
+        """Return the cell of every row."""
+        return np.asarray(2 * self.placing(part) + part.treated)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """The plain score of rows, from the share treated e and a mean outcome c."""
+
+    share: float
+    mean: float
+
+    def value(self, part: Part, /) -> Floats:
+        """Return the scores of a block of rows."""
+        e = self.share
+        return np.asarray(np.where(part.treated, 1 / e, -1 / (1 - e)) * (part.y - self.mean))
+
+    placed = value
+
+
+@dataclass(frozen=True, slots=True)
+class MeanRows:
+    """Outcomes of rows around a centre."""
+
+    mean: float
+
+    def value(self, part: Part, /) -> Floats:
+        """Return the outcomes of a block of rows, less the centre."""
+        return np.asarray(part.y - self.mean)
+
+    placed = value
+
+
+@dataclass(frozen=True, slots=True)
+class AdjustedRows:
+    """The doubly robust score of rows, from two linear models with one effect in common.
+
+    Attributes
+    ----------
+    standard : Standard
+        The map from covariates to what the models read.
+    models : LinearModels
+        Of treatment and outcome.
+    least : float
+        Propensities are kept this far from 0 and 1.
+    residual_bound : float
+        Where what the model leaves of outcomes is clipped when it is summed.
+    weight_bound : float
+        The largest weight of a residual, for what released propensities can be.
+    placed_residual : float, optional
+        The residual that rows are placed in a histogram for; by default their own.
+    """
+
+    standard: Standard
+    models: LinearModels
+    least: float
+    residual_bound: float
+    weight_bound: float
+    placed_residual: float | None = None
+
+    @property
+    def left_bounds(self) -> tuple[float, float, float]:
+        """Bounds of what is left of treatment and outcome, and of the information."""
+        share = self.models.share
+        return 1.0, self.residual_bound, self.weight_bound * max(share, 1 - share)
+
+    def value(self, part: Part, /) -> Floats:
+        """Return the scores of a block of rows."""
+        u, t = part.u(self.standard), part.treated.astype(np.float64)
+        return np.asarray(self._weights(u, t) * self.models.residual(u, t, part.y))
+
+    def placed(self, part: Part, /) -> Floats:
+        """Return the scores, or what they would be for the residual that rows are placed for."""
+        if self.placed_residual is None:
+            return self.value(part)
+        weights = self._weights(part.u(self.standard), part.treated.astype(np.float64))
+        return self.placed_residual * weights
+
+    def _weights(self, u: Floats, t: Floats) -> Floats:
+        e = np.clip(self.models.score(u), self.least, 1 - self.least)
+        return np.asarray(self.models.treatment_residual(u, t) / (e * (1 - e)))
+
+    def models_leave(self, part: Part) -> tuple[Floats, ...]:
+        """Return what the models leave of treatment and outcome, and how much a score moves with the effect.
+
+        All as parts of their bounds. Scores move by the last, the information, where every effect moves by one: by
+        less on average where propensities are shrunk or kept away from 0 and 1.
+        """
+        u, t = part.u(self.standard), part.treated.astype(np.float64)
+        left = self.models.treatment_residual(u, t), self.models.residual(u, t, part.y)
+        terms = (*left, self._weights(u, t) * (t - self.models.share))
+        return tuple(term / bound for term, bound in zip(terms, self.left_bounds, strict=True))
+
+
+# How scores of rows are made, of public and released numbers alone.
+RowScore: TypeAlias = PlainRows | AdjustedRows | MeanRows
+
+
+def release_score_counts(
+    gate: Gate, records: Records, score: RowScore, edges: Floats, pure: bool
+) -> ReleasedVector:
+    """Return how many scores lie between every two public edges, with Laplace noise where `pure`, else Gaussian."""
+    (counts,) = records.run(score_counts, score, edges)
+    return release_counts(gate, "histogram", counts, pure)
+
+
+def score_counts(records: TableRecords, score: RowScore, edges: Floats) -> Sums:
+    """Return how many scores lie between every two edges, as `placed` has them."""
+    return (counts_between(edges, (score.placed(part) for part in records.parts())),)
+
+
+@dataclass(frozen=True, slots=True)
+class CellScores:
+    """Number, sum and squares of the clipped scores of every cell, and sums of what the models leave.
+
+    Attributes
+    ----------
+    score : RowScore
+        How scores of rows are made.
+    placing : Placing
+        Which cell every row of a block is in, by a public rule.
+    cells : int
+        Number of cells.
+    centre, size : float
+        Scores are taken as (psi - centre) / size, clipped to [-1, 1].
+    pure : bool
+        Laplace noise by the sum of changes, else Gaussian noise by their length.
+    """
+
+    score: RowScore
+    placing: Placing
+    cells: int
+    centre: float
+    size: float
+    pure: bool
+
+    @property
+    def terms(self) -> CellTerms:
+        """The terms of a cell with their weights, and how far a row moves them."""
+        return cell_terms(isinstance(self.score, AdjustedRows), self.pure)
+
+    def release(self, gate: Gate, records: Records) -> tuple[Floats, float]:
+        """Return the released terms, (3 + further, cells), and the standard deviation of the noise of each."""
+        terms = self.terms
+        ((counts, scores, squares, *further),) = records.run(
+            scored_cells,
+            self.score,
+            self.placing,
+            self.cells,
+            self.centre,
+            self.size,
+            sequential=self.placing.sequential,
+        )
+        step = Fraction(1, 1 << TERM_BITS)
+        sums = [(n, step * s, step * step * q) for n, s, q in zip(counts, scores, squares, strict=True)]
+        values = [(n - 2 * s + q) / 4 for n, s, q in sums]
+        values += [(n - q) / 2 for n, _, q in sums]
+        values += [(n + 2 * s + q) / 4 for n, s, q in sums]
+        for weight, totals in zip(terms.further, further, strict=True):
+            values += [weight * step * total for total in totals]
+        released = release_sums(gate, "cells", values, self.pure, terms.absolute, terms.euclidean)
+        return released.floats().reshape(-1, self.cells), sqrt(released.variance)
+
+
+def scored_cells(
+    records: TableRecords, score: RowScore, placing: Placing, cells: int, centre: float, size: float
+) -> Sums:
+    """Return the sums of `cell_sums`: counts, scores, squares and the further terms, (3 + further, cells)."""
+    models = isinstance(score, AdjustedRows)
+
+    def rows() -> Iterator[CellBlock]:
+        for part in records.parts():
+            left = score.models_leave(part) if isinstance(score, AdjustedRows) else ()
+            yield placing(part), (score.value(part) - centre) / size, left
+
+    return cell_sums(rows(), cells, len(cell_terms(models, pure=False).further))

@@ -1,0 +1,84 @@
+"""Second moments (1/n) sum w w' of rows w that a public rule makes of records.
+
+The upper triangle is released, entries off the diagonal times just less than the root of two: with |w|^2 <= L
+one record moves it by less than sqrt(2) L / n (`free_gram`).
+"""
+
+# Proof: free_gram.proof.md
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from math import isqrt, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Sums
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import exact_gram, grid_bits, upper_places
+from counterveil.rows.moments.sensitivity import OFF_DIAGONAL, free_gram
+from counterveil.rows.records import Records, TableRecords
+from counterveil.session import Gate
+
+# Rows w of a table, in blocks of at most 4096.
+Rows = Callable[..., Iterator[Floats]]
+
+
+def product_sums(records: TableRecords, rows: Rows, bits: int, *arguments: Any) -> Sums:
+    """Return the sum of w w' over the rows w that `rows` makes of the records and the arguments."""
+    return (exact_gram(rows(records, *arguments), bits),)
+
+
+def release_products(
+    gate: Gate,
+    name: str,
+    records: Records,
+    rows: Rows,
+    arguments: tuple[Any, ...],
+    largest: float,
+    squared_max_norm: Fraction,
+) -> tuple[Floats, float]:
+    """Return the released mean of w w' over the rows w, and its noise off the diagonal.
+
+    Parameters
+    ----------
+    gate, name : Gate, str
+        Where it is let through, and what the plan calls it.
+    records : Records
+        The records.
+    rows : callable
+        Makes blocks of rows w of a table's records and the arguments; a function of a module.
+    arguments : tuple
+        Public or released numbers.
+    largest : float
+        Bound of every entry of w.
+    squared_max_norm : Fraction
+        Bound L of |w|^2.
+    """
+    count = records.count
+
+    def values() -> list[Fraction]:
+        bits = grid_bits(largest)
+        (total,) = records.run(product_sums, rows, bits, *arguments)
+        return triangle(total, Fraction(1, count * 4**bits))
+
+    released = gate.release_vector(name, values, free_gram(count, squared_max_norm))
+    return symmetric(released.floats()), sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
+def triangle(total: NDArray[Any], unit: Fraction) -> list[Fraction]:
+    """Return the upper triangle of a matrix of whole numbers in these units, for release."""
+    return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
+
+
+def symmetric(triangles: Floats) -> Floats:
+    """Return the matrices of released triangles, which lie along the last axis."""
+    size = isqrt(2 * triangles.shape[-1])  # of m (m + 1) / 2 numbers
+    matrices = np.zeros((*triangles.shape[:-1], size, size))
+    for entry, (i, j) in enumerate(upper_places(size)):
+        weight = 1.0 if i == j else float(OFF_DIAGONAL)
+        matrices[..., i, j] = matrices[..., j, i] = triangles[..., entry] / weight
+    return matrices

@@ -1,0 +1,126 @@
+"""Which public cell every row is in: by a layout of covariates, by a rule, or by its place in a ranking.
+
+Each rule is public or was released before and reads the covariates of one row at a time, so that a row's cell
+depends on that row alone. Rules that are not the package's own are asked about one block after the other
+(`sequential`).
+"""
+
+# Proof: group_scores.proof.md
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Layout, Sums, Table, covariate_columns, strata_codes
+from counterveil.numerics.arrays import Flags, Floats
+from counterveil.numerics.products import FeatureMap
+from counterveil.rows.counts import release_counts
+from counterveil.rows.moments.cell_scores import Codes
+from counterveil.rows.moments.scores import counts_between
+from counterveil.rows.records import Part, Records, TableRecords
+from counterveil.session import Gate
+
+# Covariates by name, as a caller's rule reads them.
+Columns = Mapping[str, NDArray[Any]]
+
+
+@dataclass(slots=True)
+class LayoutPlaces:
+    """The group of every row of a block, by a layout of covariates."""
+
+    layout: Layout
+    sequential: bool = False
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the places of a block's rows."""
+        return strata_codes(part.batch.take(part.rows), self.layout)
+
+
+@dataclass(frozen=True, slots=True)
+class OnePlace:
+    """One cell, of everybody."""
+
+    sequential: ClassVar[bool] = False
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return np.zeros(len(part.y), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlaces:
+    """Cell 1 for rows that a rule treats, 0 for the others.
+
+    Attributes
+    ----------
+    decide : callable
+        From a mapping of covariates to whether each row is treated.
+    sequential : bool
+        Whether the rule asks a function or a model that is not ours.
+    """
+
+    decide: Callable[[Columns], Flags]
+    sequential: bool
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return self.decide(covariate_columns(part.batch, part.rows)).astype(np.int64)
+
+
+@dataclass(slots=True)
+class RowNumbers:
+    """A number for every row of a block, from its covariates, by a public function of mappings of columns.
+
+    A function that is not ours is asked about one block after the other and, while a batch stays the same, about
+    each block once.
+    """
+
+    function: Callable[[Columns], Floats]
+    sequential: bool
+    _batch: Table | None = field(default=None, init=False)
+    _kept: dict[int, Floats] = field(default_factory=dict, init=False)
+
+    def __call__(self, part: Part) -> Floats:
+        """Return the numbers of a block's rows."""
+        if not self.sequential:
+            return self.function(covariate_columns(part.batch, part.rows))
+        if self._batch is not part.batch:
+            self._batch = part.batch
+            self._kept = {}
+        if part.rows.start not in self._kept:
+            self._kept[part.rows.start] = self.function(covariate_columns(part.batch, part.rows))
+        return self._kept[part.rows.start]
+
+
+@dataclass(frozen=True, slots=True)
+class RankPlaces:
+    """The place of every row's number among thresholds."""
+
+    rank: RowNumbers
+    thresholds: Floats
+
+    @property
+    def sequential(self) -> bool:
+        """As the ranking says."""
+        return self.rank.sequential
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return np.searchsorted(self.thresholds, self.rank(part), "right").astype(np.int64)
+
+
+def release_rank_counts(gate: Gate, rank: RowNumbers, edges: Floats, pure: bool) -> Floats:
+    """Return how many rows have their number between every two edges, with noise."""
+    records = Records.at(gate, FeatureMap(()))
+    (counts,) = records.run(rank_counts, rank, edges, sequential=rank.sequential)
+    return release_counts(gate, "ranks", counts, pure).floats()
+
+
+def rank_counts(records: TableRecords, rank: RowNumbers, edges: Floats) -> Sums:
+    """Return how many rows have their number between every two edges."""
+    return (counts_between(edges, (rank(part) for part in records.parts())),)

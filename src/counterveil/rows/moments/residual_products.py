@@ -1,0 +1,107 @@
+"""Means of u rho and of rho^2 over records, rho being the clipped residual of a released model, perhaps arm by arm.
+
+With |u| <= L and rho in [-c, c] the vector of u rho / (L c) and k rho^2 / c^2, k = 1.665, moves by 2 / n
+where one of n records changes (`residual_moments`); several arms cost what one does, since a record is in one
+of them.
+"""
+
+# Proof: orthogonal_score.proof.md
+# Proof: arm_grams.proof.md
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import sqrt
+from typing import Any
+
+from counterveil.data import Sums
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import Standard
+from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
+from counterveil.rows.moments.scores import TERM_BITS, ArmLines, LinearModels, residual_sums
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, residual_moments
+from counterveil.rows.records import Kernel, Records, TableRecords
+from counterveil.session import Gate
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualProducts:
+    """Released means of u rho, perhaps arm by arm, and of rho^2, with their noise.
+
+    Attributes
+    ----------
+    products : ndarray of shape (m,) or (arms, m)
+        Means of u rho over all records, in units of u times the outcome's.
+    square : float
+        Mean of rho^2.
+    sd, square_sd : float
+        Noise of an entry of the products, and of the square.
+    """
+
+    products: Floats
+    square: float
+    sd: float
+    square_sd: float
+
+
+def release_residual_products(
+    gate: Gate, name: str, count: int, sums: Callable[[], Sums], clip: float, max_norm: float = 1.0
+) -> ResidualProducts:
+    """Return moments of u with clipped residuals, and of their squares.
+
+    Parameters
+    ----------
+    gate, name : Gate, str
+        Where they are let through, and what the plan calls them.
+    count : int
+        Number of records n.
+    sums : callable
+        The pass over the rows: returns the sums of u rho / (L c) and of (rho / c)^2, in units of
+        4**-TERM_BITS.
+    clip : float
+        c, the bound of |rho|.
+    max_norm : float
+        L, the bound of |u|.
+    """
+
+    def values() -> list[Fraction]:
+        products, (square,) = sums()
+        unit = Fraction(1, count * 4**TERM_BITS)
+        return [total * unit for total in products] + [SQUARE_WEIGHT * square * unit]
+
+    released = gate.release_vector(name, values, residual_moments(count))
+    noisy = released.floats()
+    sd = sqrt(released.variance)
+    weight = float(SQUARE_WEIGHT)
+    return ResidualProducts(
+        products=noisy[:-1] * max_norm * clip,
+        square=noisy[-1] * clip**2 / weight,
+        sd=sd * max_norm * clip,
+        square_sd=sd * clip**2 / weight,
+    )
+
+
+def over_models(records: TableRecords, kernel: Kernel, standard: Standard, *arguments: Any) -> Sums:
+    """Return the kernel's sums over (1, z), treatment and outcome."""
+    return kernel(records.models(standard), *arguments)
+
+
+def release_residuals(
+    gate: Gate, name: str, records: Records, standard: Standard, models: LinearModels, clip: float
+) -> ResidualProducts:
+    """Return moments of u = (1, z) with the residual of two linear models, clipped to [-clip, clip]."""
+    max_norm = sqrt(1.0 + standard.squared_length)
+    sums = partial(records.run, over_models, residual_sums, standard, models, clip, max_norm)
+    return release_residual_products(gate, name, records.count, sums, clip, max_norm)
+
+
+def release_arm_residuals(
+    gate: Gate, name: str, records: Records, rows: ScaledRows, lines: ArmLines, clip: float
+) -> ResidualProducts:
+    """Return moments of u with the residuals of every arm, clipped to [-clip, clip] in units of the rows."""
+    sums = partial(records.run, over_scaled, residual_sums, rows, lines, clip, rows.longest)
+    moments = release_residual_products(gate, name, records.count, sums, clip, rows.longest)
+    return replace(moments, products=moments.products.reshape(len(lines.values), -1))

@@ -1,0 +1,116 @@
+"""Sums of bounded contributions of rows and of their squares, as one Gaussian vector or with noise of their own.
+
+Contributions are in [-1, 1], in units that the caller knows; with an estimand the number treated, which the
+mean is divided by, is released too. One record moves them by `WeightedMoments`.
+"""
+
+# Proof: inverse_weighting.proof.md
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from counterveil.numerics.public_choices import LEAST_SHARE
+from counterveil.privacy import Estimand
+from counterveil.rows.moments.scores import GRID_BITS, RowSums
+from counterveil.rows.moments.sensitivity import COUNT_FACTOR, SQUARE_WEIGHT, WeightedMoments
+from counterveil.session import Gate, KnownSensitivityMechanism, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedMeans:
+    """Released means of contributions u and of u^2, the denominator, and the noise distributions.
+
+    Attributes
+    ----------
+    mean, square : float
+        Means over all rows.
+    rows : int
+        Number of rows.
+    size : float
+        What the sum is divided by for the effect: all rows, or the released size of an arm.
+    count_variance : float
+        Of the noise of that size; 0 where it is public.
+    effect_noise, variance_noise : KnownSensitivityMechanism
+        Noise of the effect and of its sampling variance, in units of the outcome and its square.
+    """
+
+    mean: float
+    square: float
+    rows: int
+    size: float
+    count_variance: float
+    effect_noise: KnownSensitivityMechanism
+    variance_noise: KnownSensitivityMechanism
+
+
+def release_moments(
+    gate: Gate, plan: Plan, row_sums: RowSums, unit: Fraction, part: float | Estimand
+) -> WeightedMeans:
+    """Return the released moments.
+
+    Parameters
+    ----------
+    gate, plan : Gate, Plan
+        Where they are let through, and what pays for them.
+    row_sums : RowSums
+        Exact sums over the rows.
+    unit : Fraction
+        What one of a contribution is in units of the outcome.
+    part : float or Estimand
+        The part of the rows that the sum is divided by; an estimand where it has to be released.
+    """
+    counted = isinstance(part, Estimand)
+    sums = (Fraction(row_sums.total, 1 << GRID_BITS), Fraction(row_sums.squares, 1 << 2 * GRID_BITS))
+    sensitivity = WeightedMoments(counted)
+    if plan.mechanism == "gaussian":
+        total, squares, count, count_variance = _together(gate, sums, row_sums.treated, sensitivity)
+    else:
+        total, squares, count, count_variance = _apart(gate, sums, row_sums.treated, sensitivity)
+    size = _clamped(count, part, row_sums.rows) if isinstance(part, Estimand) else part * row_sums.rows
+    factor = unit / Fraction(size)
+    if plan.mechanism == "gaussian":
+        noise = plan.coordinate_noise("moments", sensitivity.joint * factor)
+        square_noise = plan.coordinate_noise("moments", sensitivity.joint / SQUARE_WEIGHT * factor**2)
+    else:
+        noise = plan.noise("effect", sensitivity.total * factor)
+        square_noise = plan.noise("squares", sensitivity.squares * factor**2)
+    mean, square = float(total) / row_sums.rows, float(squares) / row_sums.rows
+    return WeightedMeans(mean, square, row_sums.rows, size, count_variance, noise, square_noise)
+
+
+def _together(
+    gate: Gate, sums: tuple[Fraction, Fraction], treated: int, sensitivity: WeightedMoments
+) -> tuple[Fraction, Fraction, Fraction, float]:
+    """Return sum, squares and count from one Gaussian vector, and the variance of the count's noise."""
+    values = [sums[0], SQUARE_WEIGHT * sums[1]]
+    if not sensitivity.counted:
+        noisy = gate.release_vector("moments", values, sensitivity.joint).values
+        return noisy[0], noisy[1] / SQUARE_WEIGHT, Fraction(0), 0.0
+    released = gate.release_vector("moments", [*values, COUNT_FACTOR * treated], sensitivity.joint)
+    total, squares, count = released.values
+    return (
+        total,
+        squares / SQUARE_WEIGHT,
+        count / COUNT_FACTOR,
+        released.variance / float(COUNT_FACTOR) ** 2,
+    )
+
+
+def _apart(
+    gate: Gate, sums: tuple[Fraction, Fraction], treated: int, sensitivity: WeightedMoments
+) -> tuple[Fraction, Fraction, Fraction, float]:
+    """Return the same from releases with noise of their own."""
+    total = gate.release("effect", sums[0], sensitivity.total).value
+    squares = gate.release("squares", sums[1], sensitivity.squares).value
+    if not sensitivity.counted:
+        return total, squares, Fraction(0), 0.0
+    count = gate.release("count", Fraction(treated), sensitivity.count)
+    return total, squares, count.value, count.noise.variance
+
+
+def _clamped(treated: Fraction, estimand: Estimand, rows: int) -> float:
+    """Return the size of the arm that is averaged over, not below a small part of the rows."""
+    size = float(treated) if estimand is Estimand.ATT else rows - float(treated)
+    return min(max(size, float(LEAST_SHARE) * rows, 1.0), float(rows))
