@@ -77,11 +77,12 @@ from counterveil.results.effect import (
     Linear,
     StdError,
     check_level,
-    interval_facts,
+    effect_rows,
     kind_of,
     read,
     refusing,
 )
+from counterveil.results.figures import interval_facts
 from counterveil.results.groups import GroupsResult, RatioResult
 from counterveil.results.measures import (
     OF_MEANS,
@@ -473,9 +474,8 @@ class PooledMeasure(MeasureResult):
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for all ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
-        rows = zip(self._columns(), self.table, sources, strict=True)
         prediction = None if self.random is None else self.prediction_interval()
-        found = [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+        found = effect_rows(self.treatment, self._columns(), self.table, sources)
         return _with_differing(found, self.heterogeneity, prediction)
 
     def _shown(self) -> dict[str, Any]:
@@ -1362,8 +1362,7 @@ class PooledResult(OneEffect):
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
-        rows = zip(self._columns(), self.table, sources, strict=True)
-        found = [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+        found = effect_rows(self.treatment, self._columns(), self.table, sources)
         prediction = None if self.uncertainty.between_sites is None else self.prediction_interval()
         return _with_differing(found, self.heterogeneity, prediction)
 

@@ -36,6 +36,7 @@ from counterveil.results.effect import (
     FactsOf,
     Linear,
     check_table,
+    intervals_by,
     prefetch_intervals,
 )
 from counterveil.results.measures import (
@@ -208,12 +209,7 @@ class ArmsResult(Comparison):
         CounterveilError
             A level outside (0, 1): CV-P015.
         """
-        effects = self.table
-        prefetch_intervals(effects)
-        return {
-            mean.name: effect.interval(level, simultaneous)
-            for mean, effect in zip(self.means[1:], effects, strict=True)
-        }
+        return intervals_by([mean.name for mean in self.means[1:]], self.table, level, simultaneous)
 
     def pairwise(self) -> EffectTable:
         """Return every arm's effect against each one before it; it spends nothing.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from math import inf, isfinite, sqrt
@@ -42,6 +42,7 @@ from counterveil.report.regression import INTENTION_TO_TREAT, TAKE_UP, mean_fact
 from counterveil.report.text import probability, rounded
 from counterveil.results.decisions import Decided
 from counterveil.results.effect import StdError, check_level, load, read, save, write
+from counterveil.results.figures import Figures
 from counterveil.results.shown import Shown
 
 _NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"
@@ -329,6 +330,23 @@ class Coefficient(Decided):
             raise refusal("CV-P795", name=self.name)
         return self.p_at(value)
 
+    def figures(self) -> Figures:
+        """Return the numbers of a table, at the default level.
+
+        Returns
+        -------
+        Figures
+            Estimate, errors, interval, statistic and p-value.
+        """
+        return Figures(
+            estimate=self.estimate,
+            errors=self.std_error.parts,
+            level=self.level,
+            ends=self.interval(),
+            p_value=self.p_value,
+            statistic=self.statistic,
+        )
+
     def __repr__(self) -> str:
         error = self.std_error.total
         ends = ", ".join(rounded(end, error) for end in self.interval())
@@ -349,7 +367,7 @@ class Coefficient(Decided):
         return {
             "name": self.name,
             "estimate": self.estimate,
-            "std_error": asdict(self.std_error),
+            "std_error": self.std_error.facts(),
             "statistic": self.statistic,
             "p_value": self.p_value,
             "interval": {"low": low, "high": high},
@@ -794,15 +812,7 @@ class Regression(Shown):
                 "term": coefficient.name,
                 "response": self.response,
                 "method": self.method,
-                "estimate": coefficient.estimate,
-                "std_error": coefficient.std_error.total,
-                "se_sampling": coefficient.std_error.sampling,
-                "se_noise": coefficient.std_error.noise,
-                "statistic": coefficient.statistic,
-                "p_value": coefficient.p_value,
-                "conf_low": coefficient.interval()[0],
-                "conf_high": coefficient.interval()[1],
-                "level": self.level,
+                **coefficient.figures().row(),
                 "epsilon": float(self.spent.epsilon),
                 "delta": float(self.spent.delta),
             }

@@ -37,7 +37,8 @@ from counterveil.report.survival_words import (
     survival_sentence,
 )
 from counterveil.report.text import quantile_name
-from counterveil.results.effect import ByName, Effect, check_level, finite, interval_facts
+from counterveil.results.effect import ByName, Effect, check_level, intervals_by
+from counterveil.results.figures import finite, interval_facts
 from counterveil.results.released import ReleasedAnswer
 
 # The arms in the order of tables.
@@ -573,7 +574,8 @@ class SurvivalResult(ReleasedAnswer):
         CounterveilError
             A level outside (0, 1): CV-P015.
         """
-        return {str(effect.name): effect.interval(level) for effect in self.table}
+        effects = self.table
+        return intervals_by([str(effect.name) for effect in effects], effects, level, simultaneous=False)
 
     def _columns(self) -> list[dict[str, Any]]:
         return [{"contrast": effect.name, "horizon": self.times[-1]} for effect in self.table]
