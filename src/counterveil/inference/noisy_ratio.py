@@ -139,6 +139,7 @@ class RatioDifference(IndependentDifference):
         tuple of (float, float)
             Lower and upper end.
         """
-        sides = [(ratio.estimate, ratio.interval(level)) for ratio in (self.one, self.other)]
+        one = (self.one.estimate, self.one.interval(level))
+        other = (self.other.estimate, self.other.interval(level))
         limit = self.one.limit + self.other.limit
-        return truncate(zou_donner(*sides), (-limit, limit))
+        return truncate(zou_donner(one, other), (-limit, limit))
