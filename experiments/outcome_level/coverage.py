@@ -21,7 +21,8 @@ from counterveil.estimators.linear.matching_design import chosen_match
 from counterveil.estimators.linear.variance_choice import chosen_residual_variance, expected_part
 from counterveil.estimators.linear.weighting import unit_noise
 from counterveil.estimators.linear.weighting_design import weighted
-from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.variance_inflation import HEADROOM, inflation
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.question import Question
 from counterveil.rows.linear.paired_variance import paired_variance

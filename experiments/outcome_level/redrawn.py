@@ -23,7 +23,8 @@ from counterveil.estimators.linear.kernels.pairing import consecutive_pairs
 from counterveil.estimators.linear.linear_estimator import LinearEffect
 from counterveil.estimators.linear.matching import matched_effect
 from counterveil.estimators.linear.weighting import weighted_effect
-from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.variance_inflation import HEADROOM, inflation
 from counterveil.privacy import Unit
 from counterveil.results.question import Question
 from counterveil.rows.linear.weighted_outcomes import linear_bounds

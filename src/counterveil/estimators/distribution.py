@@ -31,6 +31,8 @@ from counterveil.estimators.pairs.models import released_propensities
 from counterveil.inference.survival.distributions import NoisyHistograms
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
+from counterveil.report.methods import QUANTILES
+from counterveil.report.survival_words import bound_words
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.survival import QuantilesResult
@@ -162,12 +164,12 @@ def _facts(
     study = public.study
     weighted = question.method == "weighting"
     caveats = adjusted_caveats(study) if weighted else causal_caveats(study, question.estimand)
-    bound = f"sum of changes {2.0:.4g}" if histograms.heavy else f"length of the change {2**0.5:.4g}"
+    bound = bound_words(2.0 if histograms.heavy else 2**0.5, heavy=histograms.heavy)
     place_releases = tuple((PLACE_WORDS[name], bound) for name in PLACES if release.searched)
     return Facts(
         histograms=histograms,
         probs=probs,
-        method="quantiles of each arm",
+        method=QUANTILES,
         releases=(*place_releases, (NAME, bound)),
         not_covered=(*caveats, Caveat.UNEVEN_WITHIN_CELLS),
         details={

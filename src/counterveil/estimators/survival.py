@@ -24,6 +24,8 @@ from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat, Fact
+from counterveil.report.methods import KAPLAN_MEIER
+from counterveil.report.survival_words import bound_words, censoring_words
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult
@@ -143,7 +145,7 @@ def survival_by_weights(public: PublicData, question: Question) -> Prepared[Surv
         )
 
     def of_weights(facts: Facts) -> Facts:
-        return weights_facts(facts, "Kaplan-Meier", bias, diagnostics)
+        return weights_facts(facts, KAPLAN_MEIER, bias, diagnostics)
 
     return _prepared(public, question, release, tables, of_weights)
 
@@ -176,11 +178,10 @@ def _facts(public: PublicData, question: Question, release: TableRelease, tables
     """Return the fields of an answer that are made of released tables."""
     event = public.study.event
     assert event is not None
-    kind = "sum of changes" if tables.heavy else "length of the change"
     return Facts(
         tables=tables,
-        method="Kaplan-Meier",
-        releases=((NAME, f"{kind} {float(release.tables.bound):.4g}"),),
+        method=KAPLAN_MEIER,
+        releases=((NAME, bound_words(float(release.tables.bound), heavy=tables.heavy)),),
         not_covered=_caveats(public.study, question, tables.convention),
         details={
             "rows": public.rows,
@@ -188,7 +189,7 @@ def _facts(public: PublicData, question: Question, release: TableRelease, tables
             "parts_of_a_cell": tables.cut,
             "release": "counts" if tables.form == "flat" else "running sums",
             "mechanism": "laplace" if tables.heavy else "gaussian",
-            "censored_in": f"the {tables.convention} of a cell",
+            "censored_in": censoring_words(tables.convention),
         },
     )
 

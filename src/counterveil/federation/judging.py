@@ -17,17 +17,19 @@ from counterveil.bounded_reading import UnreadableError
 from counterveil.data import Range, Study
 from counterveil.data.study_documents import column_of
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.group_names import group_names
 from counterveil.estimators.site_bounds import methods
 from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
 from counterveil.estimators.site_bounds.statements import statements
 from counterveil.estimators.site_bounds.tables import CELL_PARTS
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Budget, Estimand, Proof, Unit
-from counterveil.questions.groups import group_names, layout_of
+from counterveil.questions.groups import layout_of
 from counterveil.questions.pooling.reading import FAR_OUTSIDE, read_answer, read_result, rows_of
 from counterveil.results.effect import Linear
-from counterveil.results.measures import DIFFERENCE, OF_MEANS
+from counterveil.results.measures import OF_MEANS
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.site_bounds import MOST_ROWS, Bound, Breach, Equal, PublicShape, Within, first_broken
 from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
 from counterveil.errors import CounterveilError, refusal
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.privacy import Estimand, Unit
-from counterveil.results.measures import DIFFERENCE, MEASURES, OF_MEANS
+from counterveil.results.measures import MEASURES, OF_MEANS
 
 # The fixed codes with which a site refuses; a code is all that leaves, never a text made of what happened.
 NOT_UNDERSTOOD: Final = "CV-F001"

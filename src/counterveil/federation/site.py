@@ -35,13 +35,14 @@ from counterveil.federation.site_files import (
     head_of,
     key_of,
 )
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.privacy import Budget, Unit
 from counterveil.questions import groups as groups_question
 from counterveil.questions import outcomes
 from counterveil.questions.asking import Arguments, ask_of
 from counterveil.questions.ate import METHODS, NamedMethod, settings_from_values
 from counterveil.questions.session import QUESTIONS, Session
-from counterveil.results.measures import DIFFERENCE, OF_MEANS, no_means
+from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession
 from counterveil.session.session import planned_arm

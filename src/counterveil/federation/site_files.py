@@ -29,8 +29,9 @@ from counterveil.federation.files import (
     write_json,
 )
 from counterveil.federation.messages import Ask, Head, SiteRequest
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.privacy import Budget, Unit, exact
-from counterveil.results.measures import DIFFERENCE, check_measure
+from counterveil.results.measures import check_measure
 from counterveil.session.session import shown_columns
 
 AUTOMATIC, BY_HAND = "automatic", "by hand"

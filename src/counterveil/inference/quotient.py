@@ -21,7 +21,8 @@ from counterveil.inference.arm_means import Means, Pair
 from counterveil.inference.convolution import half_width, tail
 from counterveil.numerics.arrays import Ends
 
-RATIO, ODDS = "ratio", "odds_ratio"
+# Scales on which two means are compared. The first and the last two follow from the difference or from the ratio.
+DIFFERENCE, RATIO, ODDS, LIFT, NEEDED = "difference", "ratio", "odds_ratio", "lift", "nnt"
 # How many times larger a variance may be taken at a value than it was released.
 _MOST_FACTOR = 10.0
 # How exactly ends are found, on the scale t = r / (1 + r).

@@ -30,13 +30,14 @@ from counterveil.estimators.strata.arm_means import stratified_means
 from counterveil.estimators.strata.bounded_effect import stratified
 from counterveil.estimators.strata.clustered_trial import clustered_trial
 from counterveil.estimators.strata.outcome_effect import stratified_outcome
+from counterveil.inference.quotient import NEEDED
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
 from counterveil.questions.auto import choose
 from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.measures import NEEDED, OF_MEANS, Measure, check_measure, no_means
+from counterveil.results.measures import OF_MEANS, Measure, check_measure, no_means
 from counterveil.results.question import (
     Question,
     default_estimand,

@@ -30,6 +30,8 @@ from counterveil.report.view import (
     unit_word,
 )
 
+# Names of the numbers of a trial with non-compliance.
+INTENTION_TO_TREAT, TAKE_UP = "intention to treat", "take-up"
 _WIDTH = 78
 _ROUNDED = 5e-4  # what is printed as zero
 _ROWS = 40  # columns of a short table

@@ -17,10 +17,19 @@ from counterveil.inference.arm_means import IndependentArmMeans
 from counterveil.inference.estimates import Known
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import NoiseSum, weighted_sum
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand, exact
-from counterveil.report.text import probability
+from counterveil.report.answer_words import (
+    REFERENCE_PERIOD,
+    outcomes_sentence,
+    outcomes_title,
+    periods_sentence,
+    periods_title,
+    pre_trends_note,
+)
+from counterveil.report.measure_words import measure_noun, measure_sentence, replaced_means_words
 from counterveil.results.effect import (
     ByName,
     Effect,
@@ -28,22 +37,18 @@ from counterveil.results.effect import (
     FactsOf,
     Linear,
     check_table,
+    intervals_by,
     prefetch_intervals,
 )
 from counterveil.results.measures import (
-    DIFFERENCE,
     OF_MEANS,
-    WORDS,
     Measure,
     Numbers,
-    called,
     check_measure,
     difference_of,
     known_as,
     no_means,
     refuse_range,
-    replaced_in_words,
-    whose_words,
 )
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison
@@ -217,12 +222,7 @@ class ArmsResult(Comparison):
         CounterveilError
             A level outside (0, 1): CV-P015.
         """
-        effects = self.table
-        prefetch_intervals(effects)
-        return {
-            mean.name: effect.interval(level, simultaneous)
-            for mean, effect in zip(self.means[1:], effects, strict=True)
-        }
+        return intervals_by([mean.name for mean in self.means[1:]], self.table, level, simultaneous)
 
     def pairwise(self) -> EffectTable:
         """Return every arm's effect against each one before it; it spends nothing.
@@ -634,11 +634,11 @@ class OutcomesResult(ByName, Comparison):
         adjusted = self.holm_p_values
         sentence = self.estimand.sentence
         if self.measure != DIFFERENCE:
-            sentence = WORDS[self.measure].format(whose=whose_words(self.estimand))
+            sentence = measure_sentence(self.measure, self.estimand)
         names = list(dict.fromkeys(released.outcome for released in self.released))
         return {
-            "title": f"Effect of {self.treatment} on {len(names)} outcomes",
-            "sentence": f"{sentence}; primary outcome: {names[0]}",
+            "title": outcomes_title(self.treatment, len(names)),
+            "sentence": outcomes_sentence(sentence, names[0]),
             "effects": [
                 effect.facts() | {"holm_p_value": adjusted[str(effect.name)]} for effect in self.table
             ],
@@ -657,8 +657,8 @@ class OutcomesResult(ByName, Comparison):
             return facts
         ranges = {_range(released.numbers) for released in self.released}
         rows = [(one.name, one.numbers) for one in self.released if not isinstance(one.numbers, Linear)]
-        notes = [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
-        name = called(self.measure, ranges.pop() if len(ranges) == 1 else None)
+        notes = [("Estimate", text) for text in replaced_means_words(self.measure, rows)]
+        name = measure_noun(self.measure, ranges.pop() if len(ranges) == 1 else None)
         return facts | {"called": name} | ({"notes": notes} if notes else {})
 
     def _site_figures(self) -> list[SiteFigure]:
@@ -833,24 +833,17 @@ class EventStudyResult(ByName, ReleasedAnswer):
         ]
 
     def _shown(self) -> dict[str, Any]:
-        p, word = self.pre_trend_p_value, "reference, 0 by definition"
-        if p is None:
-            text = "none: there is one period before treatment"
-        else:
-            text = (
-                f"p {probability(p)} for no difference in all {len(self.before)} periods before treatment but the "
-                "reference (Bonferroni); a large p does not show that trends are parallel afterwards"
-            )
+        p = self.pre_trend_p_value
         return {
-            "title": f"Effect of {self.treatment} on {self.outcome} by period",
-            "sentence": f"{self.estimand.sentence}, relative to {self.reference}",
+            "title": periods_title(self.treatment, self.outcome),
+            "sentence": periods_sentence(self.estimand, self.reference),
             "effects": [
                 effect.facts() | {"before_treatment": position < self.earlier - 1}
                 for position, effect in enumerate(self.table)
             ],
-            "reference_row": {"place": self.place, "name": str(self.reference), "word": word},
+            "reference_row": {"place": self.place, "name": str(self.reference), "word": REFERENCE_PERIOD},
             "pre_trend_p_value": p,
-            "notes": [("Pre-trends", text)],
+            "notes": [pre_trends_note(p, len(self.before))],
         }
 
     def _check(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import types
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -39,6 +39,7 @@ from counterveil.privacy.caveats import Detail, read_fact, written
 from counterveil.report.text import effect_line
 from counterveil.report.view import effects_text
 from counterveil.results.decisions import Decided
+from counterveil.results.figures import Figures, ends_facts, error_facts, finite, interval_facts
 from counterveil.results.shown import written_to
 from counterveil.session import Lomax, mechanism_from_dict
 
@@ -72,6 +73,21 @@ class StdError:
     def __float__(self) -> float:
         return self.total
 
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """Standard error, its sampling part and its noise part."""
+        return self.total, self.sampling, self.noise
+
+    def facts(self) -> dict[str, float | None]:
+        """Return the three numbers by name.
+
+        Returns
+        -------
+        dict
+            ``total``, ``sampling``, ``noise``.
+        """
+        return error_facts(self.parts)
+
 
 def check_level(level: float) -> float:
     """Return the confidence level if it lies strictly between 0 and 1."""
@@ -84,21 +100,6 @@ def check_table(effects: Sequence[Effect], level: float) -> None:
     """Raise ValueError unless effects that were read are a table of their own, at the level of the answer."""
     if any((one.level, one.several) != (level, len(effects)) for one in effects):
         raise ValueError("effects of another table")
-
-
-def interval_facts(level: float, ends: Ends, gap: Ends | None = None) -> dict[str, Any]:
-    """Return an interval as JSON-ready facts: an end that is missing is None, and so is one of a `gap` inside it."""
-    facts: dict[str, Any] = {"level": level} | _ends_facts(ends)
-    return facts if gap is None else facts | {"gap": list(_ends_facts(gap).values())}
-
-
-def finite(value: float) -> float | None:
-    """Return a number, None for one that is infinite: JSON knows no infinity."""
-    return value if isfinite(value) else None
-
-
-def _ends_facts(ends: Ends) -> dict[str, float | None]:
-    return {"low": finite(ends[0]), "high": finite(ends[1])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,14 +308,14 @@ class Effect(Decided):
         facts: dict[str, Any] = {
             "name": self.name,
             "estimate": self.estimate,
-            "std_error": asdict(self.std_error),
+            "std_error": self.std_error.facts(),
             "interval": interval_facts(self.level, self.interval(), self._gap()),
             "interval_without_noise": {"low": low, "high": high},
             "p_value": self.p_value,
         }
         if isinstance(self.known, OwnScale):
-            facts |= {"interval_without_noise": _ends_facts((low, high)), "null": finite(self.known.null)}
-            facts["std_error"] = {name: finite(sd) for name, sd in asdict(self.std_error).items()}
+            facts |= {"interval_without_noise": ends_facts((low, high)), "null": finite(self.known.null)}
+            facts["std_error"] = error_facts(self.std_error.parts, open_ended=True)
             facts["estimate"] = finite(self.estimate)
         if self.several > 1:
             facts |= {
@@ -362,22 +363,20 @@ class Effect(Decided):
         if ratio:
             errors = [sd / estimate if 0 < estimate < inf else inf for sd in errors]
             statistic = log(estimate) / errors[0] if 0 < errors[0] < inf else None
-        row = {
-            "estimate": scaled(estimate),
-            **dict(zip(("std_error", "se_sampling", "se_noise"), errors, strict=True)),
-            "statistic": statistic,
-            "p_value": self.p_value,
-            "conf_low": scaled(low),
-            "conf_high": scaled(high),
-        }
-        if self.several > 1:
-            least, most = self.interval(simultaneous=True)
-            all_of_them = {"conf_low_simultaneous": scaled(least), "conf_high_simultaneous": scaled(most)}
-            row |= {"adj_p_value": self.adjusted_p_value} | all_of_them
-        gap = self._gap()
-        if gap is not None:
-            row |= {"conf_gap_low": gap[0], "conf_gap_high": gap[1]}
-        return row | {"level": self.level}
+        several = self.several > 1
+        together = self.interval(simultaneous=True) if several else None
+        figures = Figures(
+            estimate=scaled(estimate),
+            errors=(errors[0], errors[1], errors[2]),
+            level=self.level,
+            ends=(scaled(low), scaled(high)),
+            p_value=self.p_value,
+            statistic=statistic,
+            together=None if together is None else (scaled(together[0]), scaled(together[1])),
+            adjusted_p_value=self.adjusted_p_value if several else None,
+            gap=self._gap(),
+        )
+        return figures.row()
 
 
 class EffectTable(tuple[Effect, ...]):
@@ -428,6 +427,28 @@ def prefetch_intervals(effects: Sequence[Effect], *levels: float) -> None:
     ]
     shown = {level_of_each(effect.level, several) for effect in effects for several in (1, effect.several)}
     solve_together(errors, levels or sorted(shown))
+
+
+def effect_rows(
+    treatment: str,
+    columns: Iterable[dict[str, Any]],
+    effects: Sequence[Effect],
+    sources: Iterable[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return a table of effects: the treatment, each effect's own columns, its figures, and its provenance."""
+    prefetch_intervals(effects)
+    return [
+        {"term": treatment} | own | effect.row() | source
+        for own, effect, source in zip(columns, effects, sources, strict=True)
+    ]
+
+
+def intervals_by(
+    names: Iterable[Any], effects: Sequence[Effect], level: float | None, simultaneous: bool
+) -> dict[Any, Ends]:
+    """Return every effect's interval by a name."""
+    prefetch_intervals(effects)
+    return {name: effect.interval(level, simultaneous) for name, effect in zip(names, effects, strict=True)}
 
 
 class ByName:
@@ -484,8 +505,7 @@ class ByName:
             A level outside (0, 1): CV-P015.
         """
         effects = self.table
-        prefetch_intervals(effects)
-        return {effect.name: effect.interval(level, simultaneous) for effect in effects}
+        return intervals_by([effect.name for effect in effects], effects, level, simultaneous)
 
 
 class FactsOf(Sequence[dict[str, Any]]):

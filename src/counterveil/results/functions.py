@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import hypot, log, sqrt
@@ -26,9 +26,12 @@ from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.products import blocks, projected
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat
+from counterveil.report.answer_words import ONE_EFFECT, function_notes, function_sentence
 from counterveil.report.caveats import first_words
+from counterveil.report.methods import average_of_function
 from counterveil.results.answering import Facts
-from counterveil.results.effect import Effect, check_level, interval_facts, load, no_effects, save
+from counterveil.results.effect import Effect, check_level, load, no_effects, save
+from counterveil.results.figures import Figures, error_facts, interval_facts
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.question import Question
 from counterveil.results.released import ReleasedAnswer
@@ -206,10 +209,6 @@ def _digest(queries: Queries) -> str:
 
 
 _NAME = 40  # letters of a query in a table
-ONE_EFFECT = (
-    "ONE EFFECT FOR ALL: rows and budget do not show that effects differ between people; the interval is "
-    "for the average effect, and there is none for people; counterveil.groups gives effects of groups"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -433,25 +432,29 @@ class CateAnswers(ReleasedAnswer):
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
-        source = {"level": self.level} | self._source()
+        source = self._source()
         asked: tuple[Query, ...] = ({},) if self.one_effect else self.queries
+        estimand = "ATE" if self.one_effect else "CATE"
         return [
-            {
-                "term": self.treatment,
-                **query,
-                "estimand": "ATE" if self.one_effect else "CATE",
-                "estimate": one["estimate"],
-                "std_error": one["std_error"]["total"],
-                "se_sampling": one["std_error"]["sampling"],
-                "se_noise": one["std_error"]["noise"],
-                "conf_low": one["interval"]["low"],
-                "conf_high": one["interval"]["high"],
-                "conf_low_simultaneous": one.get("simultaneous_interval", one["interval"])["low"],
-                "conf_high_simultaneous": one.get("simultaneous_interval", one["interval"])["high"],
-            }
-            | source
-            for query, one in zip(asked, self.effect_facts(), strict=True)
+            {"term": self.treatment, **query, "estimand": estimand} | figures.row() | source
+            for query, figures in zip(asked, self._figures(), strict=not self.one_effect)
         ]
+
+    def _figures(self) -> Iterator[Figures]:
+        """Return every answer with its error and both its intervals; there are too many for p-values."""
+        ends = (*self._interval(self.level), *self._band(self.level))
+        columns = (np.array(self.estimates), self.std_error, self.sampling, self.noise, *ends)
+        for number in zip(*(np.asarray(column).tolist() for column in columns), strict=True):
+            estimate, total, sampling, noise, low, high, least, most = number
+            # Queries in one bin share one answer: then there is nothing to hold together.
+            together = (least, most) if self.distinct > 1 else (low, high)
+            yield Figures(
+                estimate=estimate,
+                errors=(total, sampling, noise),
+                level=self.level,
+                ends=(low, high),
+                together=together,
+            )
 
     def effect_facts(self) -> list[dict[str, Any]]:
         """Return every answer with its error and both its intervals; there are too many for p-values.
@@ -462,25 +465,19 @@ class CateAnswers(ReleasedAnswer):
             ``name``, ``estimate``, ``std_error``, ``interval`` and, of several answers,
             ``simultaneous_interval``.
         """
-        ends = (*self._interval(self.level), *self._band(self.level))
-        columns = (self.std_error, self.sampling, self.noise, *ends)
-        rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
         return [
             {
                 "name": name,
-                "estimate": estimate,
-                "std_error": {"total": total, "sampling": sampling, "noise": noise},
-                "interval": interval_facts(self.level, (low, high)),
+                "estimate": figures.estimate,
+                "std_error": error_facts(figures.errors),
+                "interval": interval_facts(self.level, figures.ends),
             }
-            # Queries in one bin share one answer: then there is nothing to hold together.
             | (
-                {"simultaneous_interval": interval_facts(self.level, (least, most))}
-                if self.distinct > 1
+                {"simultaneous_interval": interval_facts(self.level, figures.together)}
+                if self.distinct > 1 and figures.together is not None
                 else {}
             )
-            for name, estimate, (total, sampling, noise, low, high, least, most) in zip(
-                self._names, self.estimates, rows, strict=not self.one_effect
-            )
+            for name, figures in zip(self._names, self._figures(), strict=not self.one_effect)
         ]
 
     def _shown(self) -> dict[str, Any]:
@@ -1014,15 +1011,10 @@ class CateModel(ReleasedAnswer):
         """
         names, answers = self.at_reference()
         rows = zip(names, answers.effect_facts(), strict=True)
-        asked, about = "counterveil.ate asks for this effect by itself", "one effect for everybody"
-        if self.heterogeneous:
-            asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
-            about = f"effect as a function of the covariates, {self.basis.size} weights"
-        points = "all covariates at the middle of their range or their first label, with one of them varied"
         return self.to_dict() | {
-            "sentence": about,
+            "sentence": function_sentence(self.basis.size if self.heterogeneous else None),
             "effects": [facts | {"name": name} for name, facts in rows],
-            "notes": [("Points", points)] * self.heterogeneous + [("Use", asked)],
+            "notes": function_notes(heterogeneous=self.heterogeneous),
         }
 
     def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
@@ -1267,7 +1259,7 @@ def fall_back_to_average(facts: Facts, measured: Unshrunk, *, level: float, auto
     shrinkage = facts.get("shrinkage")
     return Facts(
         facts,
-        method=f"average of a function by {facts['method']}",
+        method=average_of_function(facts["method"]),
         basis=constant_basis(),
         weights=np.array([mean @ facts["weights"]]),
         covariance=np.array([[mean @ facts["covariance"] @ mean]]),

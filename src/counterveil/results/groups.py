@@ -9,9 +9,19 @@ from typing import Any, ClassVar, cast
 
 from counterveil.inference.estimates import Known
 from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Unit
+from counterveil.report.answer_words import (
+    GAIN,
+    GROUPS_SENTENCE,
+    groups_notes,
+    ranking_sentence,
+    ratio_sentence,
+    rule_note,
+    rule_sentence,
+)
 from counterveil.report.text import probability, rounded
 from counterveil.results.effect import (
     ByName,
@@ -22,7 +32,7 @@ from counterveil.results.effect import (
     noise_from_dict,
     prefetch_intervals,
 )
-from counterveil.results.measures import DIFFERENCE, Measure, check_measure, no_measure
+from counterveil.results.measures import Measure, check_measure, no_measure
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison, OneEffect, Result
 from counterveil.results.site_bounds import (
@@ -121,15 +131,12 @@ class GroupsResult(ByName, Comparison):
         ]
 
     def _shown(self) -> dict[str, Any]:
-        sizes = "public" if all(one.size_sd == 0 for one in self.groups) else "released, with noise"
-        notes = [("Groups", f"by {', '.join(self.by)}; numbers of people are {sizes}")]
-        if self.left_out:
-            notes.append(("Left out", f"{'; '.join(self.left_out)}: too few people"))
+        sizes_public = all(group.size_sd == 0 for group in self.groups)
         return {
-            "sentence": "average effect of the treatment on everyone in a group",
+            "sentence": GROUPS_SENTENCE,
             "estimand": Estimand.ATE.value,
             "effects": FactsOf(self.groups),
-            "notes": notes,
+            "notes": groups_notes(self.by, self.left_out, sizes_public=sizes_public),
         }
 
     def _site_figures(self) -> list[SiteFigure]:
@@ -164,9 +171,6 @@ class GroupsResult(ByName, Comparison):
     def _check(self) -> None:
         Comparison._check(self)
         check_table(self.groups, self.level)
-
-
-_GAIN = "gain per person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -331,16 +335,16 @@ class PolicyValue(Gains):
         return self.over_none.interval(level)
 
     def _columns(self) -> list[dict[str, Any]]:
-        named = {"policy": self.policy, "cost": self.cost, "share": self.share, "estimand": _GAIN}
+        named = {"policy": self.policy, "cost": self.cost, "share": self.share, "estimand": GAIN}
         return [{"contrast": one.name} | named for one in self.gains]
 
     def _shown(self) -> dict[str, Any]:
         prefetch_intervals(self.gains)
-        released = " (released)" if self.guarantee.unit is Unit.RECORD else ""
+        note = rule_note(self.policy, self.share, share_released=self.guarantee.unit is Unit.RECORD)
         return {
-            "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
+            "sentence": rule_sentence(self.cost),
             "effects": [gain.facts() for gain in self.gains],
-            "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people{released}")],
+            "notes": [note],
         }
 
     def _check(self) -> None:
@@ -458,7 +462,7 @@ class TargetingCurve(Gains):
                 "threshold": float("-inf") if threshold is None else threshold,
                 "share": share,
                 "cost": self.cost,
-                "estimand": _GAIN,
+                "estimand": GAIN,
             }
             for threshold, share in zip(self.thresholds, self.shares, strict=True)
         ]
@@ -470,7 +474,7 @@ class TargetingCurve(Gains):
             for name, known in (("qini", self.qini), ("autoc", self.autoc))
         )
         return {
-            "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
+            "sentence": ranking_sentence(self.cost),
             "effects": [gain.facts() for gain in self.gains],
             "notes": [("Ranking", said)],
         }
@@ -643,7 +647,7 @@ class RatioResult(Result):
         )
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
         return shown | {
-            "sentence": f"{self.outcome}, treated minus control",
+            "sentence": ratio_sentence(self.outcome),
             "notes": [("Ratios", by_arm)],
         }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_json
 from counterveil.errors import CounterveilError
+from counterveil.inference.quotient import NEEDED
 from counterveil.privacy.caveats import KeptByTrim
 from counterveil.report import markdown, page
 from counterveil.report.airlock import csv_of
@@ -16,7 +17,6 @@ from counterveil.results.arms import ArmsResult, EventStudyResult, OutcomesResul
 from counterveil.results.effect import kind_of
 from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, RatioResult, TargetingCurve
-from counterveil.results.measures import NEEDED
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.own_release import Release
 from counterveil.results.question import missing_caveats

@@ -34,6 +34,7 @@ from counterveil.privacy.caveats import (
     RowsLeftOut,
     ValuesFilled,
 )
+from counterveil.report.answer_words import CLUSTERS_REMARK
 from counterveil.results.effect import check_level
 from counterveil.session import BaseSession, Plan, Request, choose_mechanism
 from counterveil.settings.methods import Settings
@@ -208,10 +209,7 @@ class Question:
             whose = Protected.CLUSTER if person.whole_cluster else Protected.PERSON
             proved = (*proved, "data/person.proof.md")
         if whose is Protected.CLUSTER:
-            remarks = (
-                *remarks,
-                "each cluster is one row and counts once: effects are averages over clusters, not people",
-            )
+            remarks = (*remarks, CLUSTERS_REMARK)
         proved = proved if session.study.where is None else (*proved, "data/where.proof.md")
         drawn = (self.mechanism,) if mechanisms is None else mechanisms
         return Guarantee(

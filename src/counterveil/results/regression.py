@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from math import inf, isfinite, sqrt
@@ -38,10 +38,11 @@ from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
-from counterveil.report.regression import mean_facts
+from counterveil.report.regression import INTENTION_TO_TREAT, TAKE_UP, mean_facts
 from counterveil.report.text import probability, rounded
 from counterveil.results.decisions import Decided
 from counterveil.results.effect import StdError, check_level, load, read, save, write
+from counterveil.results.figures import Figures
 from counterveil.results.shown import Shown
 from counterveil.results.site_bounds import Bound, Breach, Equal, PublicShape, SiteFigure
 
@@ -330,6 +331,23 @@ class Coefficient(Decided):
             raise refusal("CV-P795", name=self.name)
         return self.p_at(value)
 
+    def figures(self) -> Figures:
+        """Return the numbers of a table, at the default level.
+
+        Returns
+        -------
+        Figures
+            Estimate, errors, interval, statistic and p-value.
+        """
+        return Figures(
+            estimate=self.estimate,
+            errors=self.std_error.parts,
+            level=self.level,
+            ends=self.interval(),
+            p_value=self.p_value,
+            statistic=self.statistic,
+        )
+
     def __repr__(self) -> str:
         error = self.std_error.total
         ends = ", ".join(rounded(end, error) for end in self.interval())
@@ -350,7 +368,7 @@ class Coefficient(Decided):
         return {
             "name": self.name,
             "estimate": self.estimate,
-            "std_error": asdict(self.std_error),
+            "std_error": self.std_error.facts(),
             "statistic": self.statistic,
             "p_value": self.p_value,
             "interval": {"low": low, "high": high},
@@ -795,15 +813,7 @@ class Regression(Shown):
                 "term": coefficient.name,
                 "response": self.response,
                 "method": self.method,
-                "estimate": coefficient.estimate,
-                "std_error": coefficient.std_error.total,
-                "se_sampling": coefficient.std_error.sampling,
-                "se_noise": coefficient.std_error.noise,
-                "statistic": coefficient.statistic,
-                "p_value": coefficient.p_value,
-                "conf_low": coefficient.interval()[0],
-                "conf_high": coefficient.interval()[1],
-                "level": self.level,
+                **coefficient.figures().row(),
                 "epsilon": float(self.spent.epsilon),
                 "delta": float(self.spent.delta),
             }
@@ -820,9 +830,19 @@ class Regression(Shown):
         """
         warning = self.guarantee.warning
         plain = (
-            "formula method response rows level residual_variance r_squared identified cov_type first_stage"
+            *(
+                "formula",
+                "method",
+                "response",
+                "rows",
+                "level",
+                "residual_variance",
+                "r_squared",
+                "identified",
+            ),
+            *("cov_type", "first_stage"),
         )
-        attributes = {name: getattr(self, name) for name in plain.split()}
+        attributes = {name: getattr(self, name) for name in plain}
         return (
             ({"guarantee_warning": warning} if warning else {})
             | attributes
@@ -980,12 +1000,12 @@ class Compliance(Shown):
     @property
     def intention_to_treat(self) -> Coefficient:
         """Effect of assignment on the outcome, in its units."""
-        return replace(self.on_outcome.coefficient(self.assigned), name="intention to treat")
+        return replace(self.on_outcome.coefficient(self.assigned), name=INTENTION_TO_TREAT)
 
     @property
     def take_up(self) -> Coefficient:
         """Effect of assignment on receipt: the share of compliers."""
-        return replace(self.on_receipt.coefficient(self.assigned), name="take-up")
+        return replace(self.on_receipt.coefficient(self.assigned), name=TAKE_UP)
 
     @property
     def complier_effect(self) -> Coefficient:

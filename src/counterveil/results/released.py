@@ -22,7 +22,14 @@ from counterveil.report import (
 )
 from counterveil.report.balance import balance_rows
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
-from counterveil.results.effect import Effect, FactsOf, check_level, prefetch_intervals, read, write
+from counterveil.results.effect import (
+    Effect,
+    FactsOf,
+    check_level,
+    effect_rows,
+    read,
+    write,
+)
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.shown import Shown, written_to
 from counterveil.results.site_bounds import SiteFigure
@@ -159,12 +166,8 @@ class ReleasedAnswer(Shown):
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
-        effects, source = self.table, self._source()
-        prefetch_intervals(effects)
-        return [
-            {"term": self.treatment} | own | effect.row() | source
-            for own, effect in zip(self._columns(), effects, strict=True)
-        ]
+        effects = self.table
+        return effect_rows(self.treatment, self._columns(), effects, [self._source()] * len(effects))
 
     def _source(self) -> dict[str, Any]:
         """Return the provenance as columns of a data frame."""

@@ -12,39 +12,38 @@ from counterveil.errors import refusal
 from counterveil.inference.estimates import Known, symmetric_interval
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.inference.pooled_uncertainty import PooledUncertainty
-from counterveil.inference.quotient import RATIO
+from counterveil.inference.quotient import DIFFERENCE, NEEDED, RATIO
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Guarantee
 from counterveil.report import View
-from counterveil.report.caveats import people_words
+from counterveil.report.answer_words import estimand_sentence
+from counterveil.report.measure_words import (
+    MEASURE_NAMES,
+    difference_words,
+    means_words,
+    measure_noun,
+    measure_sentence,
+    replaced_means_words,
+)
 from counterveil.report.measures import drawn_side_by_side, needed_sentence, side_by_side
 from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.decisions import Decided
 from counterveil.results.effect import Effect, Linear, StdError, check_level, noise_from_dict
 from counterveil.results.measures import (
-    DIFFERENCE,
-    NAMES,
-    NEEDED,
-    WORDS,
     AnyMeans,
     Measure,
     Measured,
     Numbers,
-    called,
     check_measure,
-    difference_in_words,
     difference_of,
     known_as,
-    means_in_words,
     refuse_of_difference,
     refuse_range,
-    replaced_in_words,
-    whose_words,
 )
 from counterveil.results.regression import Compliance, Regression
 from counterveil.results.released import ReleasedAnswer
-from counterveil.results.shown import Shown, sentence_of
+from counterveil.results.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -352,7 +351,8 @@ class OneEffect(Decided, Comparison):
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
-        return shown | sentence_of(self.estimand, self.guarantee.whose, self.population)
+        sentence = estimand_sentence(self.estimand, self.guarantee.whose, self.population)
+        return shown if sentence is None else shown | {"sentence": sentence}
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show, with a row for the effect.
@@ -637,7 +637,7 @@ class MeasureResult(Result):
     @property
     def _effect_name(self) -> str:
         own = self.estimand.value
-        name = own if self.measure == DIFFERENCE else f"{NAMES[self.measure]}, {own}"
+        name = own if self.measure == DIFFERENCE else f"{MEASURE_NAMES[self.measure]}, {own}"
         return name if self.population is None else f"{name}, trimmed"
 
     def as_measure(self, measure: Measure) -> OneEffect:
@@ -715,7 +715,7 @@ class MeasureResult(Result):
         """
         facts = Result.report_facts(self)
         if self.measure != DIFFERENCE:
-            facts |= {"called": called(self.measure, None if self.means is None else self.means.range)}
+            facts |= {"called": measure_noun(self.measure, None if self.means is None else self.means.range)}
         return facts
 
     def _shown(self) -> dict[str, Any]:
@@ -725,22 +725,21 @@ class MeasureResult(Result):
     def _notes(self) -> list[tuple[str, str]]:
         notes = [("NNT", needed_sentence(self.effect.facts()))] if self.measure == NEEDED else []
         if self.means is not None:
-            notes += [("Estimate", text) for text in replaced_in_words(self.measure, [(None, self.means)])]
-            notes.append(("Means", means_in_words(self.means)))
+            notes += [("Estimate", text) for text in replaced_means_words(self.measure, [(None, self.means)])]
+            notes.append(("Means", means_words(self.means)))
         if self.measure != DIFFERENCE:
-            notes.append(("Difference", difference_in_words(self.difference)))
+            effect = self.difference
+            text = difference_words(
+                effect.estimate, effect.std_error.total, effect.interval(), effect.p_value
+            )
+            notes.append(("Difference", text))
         return notes
 
     def _sentence(self) -> str:
         return self._sentence_in("study")
 
     def _sentence_in(self, where: str) -> str:
-        whose = whose_words(self.estimand, where) + (
-            "" if self.population is None else f", among {people_words(self.population)}"
-        )
-        if self.measure == DIFFERENCE:
-            return f"difference of mean outcomes {whose}, treated less control"
-        return WORDS[self.measure].format(whose=whose)
+        return measure_sentence(self.measure, self.estimand, where=where, population=self.population)
 
 
 def measure_terms(result: OneEffect) -> dict[str, Any]:

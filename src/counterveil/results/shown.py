@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from counterveil.errors import refusal
-from counterveil.privacy import Estimand, Protected
-from counterveil.privacy.caveats import Fact
 from counterveil.report import View, fragment, latex, markdown, page, plots, text_of
 from counterveil.report.airlock import no_formula
-from counterveil.report.caveats import people_words
 from counterveil.results.elsewhere import missing_attribute
 
 # In this order; pyarrow makes a table of a list of rows by another name.
@@ -337,16 +334,3 @@ def written_to(path: str | Path | None, text: str) -> str | Path:
     except (OSError, TypeError, ValueError) as fault:
         raise refusal("CV-P021", path=path, got=type(fault).__name__) from None
     return target
-
-
-def sentence_of(estimand: Estimand, whose: Protected, population: Fact | None) -> dict[str, str]:
-    """Return what was estimated as a fact, none where the estimand's own sentence says it."""
-    if whose is not Protected.CLUSTER and population is None:
-        return {}
-    everyone = "the clusters of the study, each counting once" if whose is Protected.CLUSTER else None
-    if population is None:
-        return {"sentence": estimand.sentence_of(everyone)}
-    kept = people_words(population)
-    if estimand is Estimand.ATE and everyone is None:
-        return {"sentence": estimand.sentence_of(kept)}
-    return {"sentence": f"{estimand.sentence_of(everyone)}, among {kept}"}

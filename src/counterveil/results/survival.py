@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import log
+from functools import partial
+from math import inf, log
 from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
@@ -19,8 +20,25 @@ from counterveil.inference.survival.log_rank import LogRank, log_rank_of
 from counterveil.inference.survival.probabilities import Complement
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Ends
-from counterveil.report.text import probability, quantile_name, rounded, time_span, with_interval
-from counterveil.results.effect import ByName, Effect, check_level, finite, interval_facts
+from counterveil.report.answer_words import effect_title
+from counterveil.report.survival_words import (
+    HAZARD_RATIO,
+    QUANTILES_SENTENCE,
+    CauseFigures,
+    Figure,
+    distribution_title,
+    hazard_ratio_name,
+    incidence_difference_name,
+    mean_time_difference_name,
+    quantile_note,
+    restricted_mean_name,
+    survival_difference_name,
+    survival_notes,
+    survival_sentence,
+)
+from counterveil.report.text import quantile_name
+from counterveil.results.effect import ByName, Effect, check_level, intervals_by
+from counterveil.results.figures import finite, interval_facts
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.site_bounds import Bound, Breach, Equal, OneOf, PublicShape
 
@@ -218,9 +236,7 @@ class SurvivalResult(ReleasedAnswer):
         'difference in survival at 360'
         """
         position = self._place(time)
-        return self._effect(
-            f"difference in survival at {self.times[position]:g}", self._answers.gap(position)
-        )
+        return self._effect(survival_difference_name(self.times[position]), self._answers.gap(position))
 
     def restricted_mean(self, arm: ArmName) -> Effect:
         """Return the mean time free of the event up to the horizon in an arm.
@@ -244,12 +260,12 @@ class SurvivalResult(ReleasedAnswer):
         -----
         The restricted mean is the integral of S(t) from 0 to the horizon, in the unit of the data.
         """
-        return self._effect(f"restricted mean, {arm}", self._answers.area(check_arm(arm)))
+        return self._effect(restricted_mean_name(arm), self._answers.area(check_arm(arm)))
 
     @property
     def restricted_mean_difference(self) -> Effect:
         """Difference of the restricted means, treated minus control, in the unit of the data."""
-        return self._effect(f"difference in mean time to {self.times[-1]:g}", self._answers.area_gap())
+        return self._effect(mean_time_difference_name(self.times[-1]), self._answers.area_gap())
 
     @property
     def restricted_mean_ratio(self) -> AreaRatio:
@@ -298,7 +314,7 @@ class SurvivalResult(ReleasedAnswer):
         >>> ratio.test("equivalence", margin=2).verdict
         'met'
         """
-        return self._effect("hazard ratio", OpenEnded(self._ratio(cause)))
+        return self._effect(HAZARD_RATIO, OpenEnded(self._ratio(cause)))
 
     def proportionality(self, cause: str | None = None) -> LogRank:
         """Return the test that the hazard ratio does not change along time; noise is in its variance.
@@ -439,7 +455,7 @@ class SurvivalResult(ReleasedAnswer):
         """
         position, gap_at = self._place(time), answers_of(self.tables, self._cause(cause)).gap
         gap = gap_at(position)
-        name = f"difference in {cause} at {self.times[position]:g}"
+        name = incidence_difference_name(cause, self.times[position])
         return self._effect(name, replace(gap, one=gap.other, other=gap.one))
 
     def _cause(self, cause: str) -> int:
@@ -573,7 +589,8 @@ class SurvivalResult(ReleasedAnswer):
         CounterveilError
             A level outside (0, 1): CV-P015.
         """
-        return {str(effect.name): effect.interval(level) for effect in self.table}
+        effects = self.table
+        return intervals_by([str(effect.name) for effect in effects], effects, level, simultaneous=False)
 
     def _columns(self) -> list[dict[str, Any]]:
         return [{"contrast": effect.name, "horizon": self.times[-1]} for effect in self.table]
@@ -582,16 +599,14 @@ class SurvivalResult(ReleasedAnswer):
         """Return the rows of `table`, then those of the hazard ratio, or of each cause's."""
         rows = ReleasedAnswer._rows(self)
         for cause in self.tables.causes or (None,):
-            name = "hazard ratio" if cause is None else f"hazard ratio of {cause}"
-            rows.append(rows[0] | {"contrast": name} | self.hazard_ratio(cause).row())
+            rows.append(rows[0] | {"contrast": hazard_ratio_name(cause)} | self.hazard_ratio(cause).row())
         return rows
 
     def _shown(self) -> dict[str, Any]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
         return {
-            "title": f"Effect of {self.treatment} on {self.outcome}",
-            "sentence": "treated minus control, for everyone in the study: survival at "
-            f"{self.times[-1]:g}, and mean time free of the event up to it",
+            "title": effect_title(self.treatment, self.outcome),
+            "sentence": survival_sentence(self.times[-1]),
             "effects": [one.facts() for one in self.table],
             "curves": self.curves(),
             # Curves fall at the ends of cells, else evenly within them.
@@ -610,12 +625,6 @@ class SurvivalResult(ReleasedAnswer):
             "notes": self._notes(),
         }
 
-    def _median(self, arm: str) -> str:
-        median = self.quantile(arm)
-        return time_span(
-            median.estimate, interval_facts(median.level, median.interval()), float(median.std_error)
-        )
-
     def _median_facts(self, arm: str) -> dict[str, Any]:
         median = self.quantile(arm)
         return {
@@ -624,42 +633,40 @@ class SurvivalResult(ReleasedAnswer):
         }
 
     def _notes(self) -> list[tuple[str, str]]:
-        test, ratio = self.log_rank, self.restricted_mean_ratio
-        ends = interval_facts(self.level, ratio.interval(self.level))
-        at = self.times[-1]
+        test = self.log_rank
+        ratio = self.restricted_mean_ratio
+        horizon = self.times[-1]
         hazards = self.hazard_ratio()
-        notes = [
-            (
-                "Hazard ratio",
-                f"{said(hazards)}, p {probability(hazards.p_value)}; "
-                f"test of proportional hazards: p {probability(self.proportionality().p_value)}",
-            ),
-            ("Median", "; ".join(f"{arm} {self._median(arm)}" for arm in reversed(ARMS))),
-            *(
-                (
-                    f"{cause} by {at:g}",
-                    "; ".join(said(self.incidence(cause, arm), arm) for arm in reversed(ARMS))
-                    + f"; difference {said(self.incidence_difference(cause))}",
-                )
-                for cause in self.tables.causes
-            ),
-            (f"Survival at {at:g}", "; ".join(said(self.survival(arm), arm) for arm in reversed(ARMS))),
-            (
-                "Restricted mean",
-                "; ".join(said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
-                + f"; ratio {with_interval(f'{ratio.estimate:.3g}', ends, None)}",
-            ),
-            (
-                "Log-rank test",
-                f"z {test.statistic:.2f}, p {probability(test.p_value)}, noise included",
-            ),
+
+        def by_arm(number: Callable[[str], Effect]) -> dict[str, Figure]:
+            return {arm: figure_of(number(arm)) for arm in reversed(ARMS)}
+
+        causes = [
+            CauseFigures(
+                cause,
+                by_arm(partial(self.incidence, cause)),
+                figure_of(self.incidence_difference(cause)),
+            )
+            for cause in self.tables.causes
         ]
-        lost = [f"{arm} after {self.known_until(arm):g}" for arm in ARMS if self.known_until(arm) < at]
-        for name, groups in self.merged_strata.items():
-            notes.append((f"Merged strata of {name}", "; ".join(" + ".join(one) for one in groups)))
-        if lost:
-            notes.append(("Lost in noise", f"{'; '.join(lost)}: too few people at risk beside the noise"))
-        return notes
+        known_until = {arm: self.known_until(arm) for arm in ARMS}
+        return survival_notes(
+            horizon=horizon,
+            hazard_ratio=figure_of(hazards),
+            hazard_ratio_p=hazards.p_value,
+            proportionality_p=self.proportionality().p_value,
+            medians=by_arm(self.quantile),
+            causes=causes,
+            survival=by_arm(self.survival),
+            restricted_means=by_arm(self.restricted_mean),
+            restricted_mean_ratio=Figure(
+                ratio.estimate, inf, interval_facts(self.level, ratio.interval(self.level))
+            ),
+            log_rank_statistic=test.statistic,
+            log_rank_p=test.p_value,
+            merged_strata=self.merged_strata,
+            lost_after={arm: time for arm, time in known_until.items() if time < horizon},
+        )
 
 
 def check_arm(arm: str) -> int:
@@ -676,11 +683,10 @@ def check_prob(prob: object) -> float:
     raise refusal("CV-P693", prob=prob)
 
 
-def said(effect: Effect, arm: str = "") -> str:
-    """Return a number with its interval as text, after the name of its arm."""
-    error = float(effect.std_error)
+def figure_of(effect: Effect) -> Figure:
+    """Return a number with its error and interval, as it is printed."""
     ends = interval_facts(effect.level, effect.interval())
-    return f"{arm} {with_interval(rounded(effect.estimate, error), ends, error)}".strip()
+    return Figure(effect.estimate, float(effect.std_error), ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -954,13 +960,12 @@ class QuantilesResult(ByName, ReleasedAnswer):
 
     def _shown(self) -> dict[str, Any]:
         return {
-            "title": f"Effect of {self.treatment} on the distribution of {self.outcome}",
-            "sentence": "treated minus control, for everyone in the study: values below which a share of outcomes lies",
+            "title": distribution_title(self.treatment, self.outcome),
+            "sentence": QUANTILES_SENTENCE,
             "effects": [one.facts() for one in self.table],
             "notes": [
-                (
-                    quantile_name(prob).capitalize(),
-                    "; ".join(said(self.quantile(arm, prob), arm) for arm in ("treated", "control")),
+                quantile_note(
+                    prob, {arm: figure_of(self.quantile(arm, prob)) for arm in ("treated", "control")}
                 )
                 for prob in self.probs
             ],

@@ -17,7 +17,8 @@ from counterveil.questions.pooling.effects import PooledNumberNeededToTreat
 from counterveil.questions.pooling.moments import PooledMoments
 from counterveil.questions.pooling.tables import PooledTable
 from counterveil.report.caveats import fact_words
-from counterveil.results.survival import said as said_of
+from counterveil.report.survival_words import figure_words
+from counterveil.results.survival import figure_of
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
 STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1), "z": cv.Binary()}, assignment=cv.Trial())
@@ -656,7 +657,9 @@ def test_averages_of_hazard_ratios_keep_the_sites_and_how_far_they_differ(surviv
     assert differ.q == pytest.approx(weights @ (logs - weights @ logs / weights.sum()) ** 2)
     assert differ.scale == "log ratio"
     said = " ".join(str(found).split())
-    assert all(f"{name} {said_of(one)} (weight" in said for name, one in zip("abc", own, strict=True))
+    assert all(
+        f"{name} {figure_words(figure_of(one))} (weight" in said for name, one in zip("abc", own, strict=True)
+    )
     assert f"Q = {differ.q:.3g} on 2 degrees of freedom" in said
     ends = ratio.pooled.prediction_interval()
     if method == "mvagg":

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.data import Range, Study
-from counterveil.estimators.moments.regression import Columns
+from counterveil.estimators.moments.regression_columns import columns_of as moment_columns
 from counterveil.estimators.site_bounds import averages, pairs, records, tables
 from counterveil.estimators.site_bounds.asked import ReleasedDifference, ReleasedMean, SiteQuestion
 from counterveil.estimators.site_bounds.noise import PlainNoise
@@ -39,6 +39,7 @@ from counterveil.results.site_bounds import (
     Within,
 )
 from counterveil.results.survival import SurvivalResult
+from counterveil.rows.moments.regression_columns import Columns
 
 Table: TypeAlias = Callable[[SiteQuestion, ReleasedDifference], Iterator[Bound]]
 
@@ -176,7 +177,7 @@ def moments(asked: AnswerQuestion, answer: Moments) -> Iterator[Bound]:
 
 def columns_of(study: Study, options: Mapping[str, Any]) -> Columns:
     """Return the columns of second moments that were asked for."""
-    return Columns.of(study, options.get("outcomes", ()), options.get("terms", ()))
+    return moment_columns(study, options.get("outcomes", ()), options.get("terms", ()))
 
 
 @dataclass(frozen=True, slots=True)

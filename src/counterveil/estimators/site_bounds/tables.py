@@ -15,7 +15,7 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.data.follow_up import PARTS
 from counterveil.data.layout import Layout, MergedLayout
-from counterveil.estimators.moments.regression import Columns, RowPlan
+from counterveil.estimators.moments.regression_plan import RowPlan
 from counterveil.estimators.site_bounds.asked import SiteQuestion
 from counterveil.estimators.site_bounds.noise import SLACK, place
 from counterveil.estimators.site_bounds.records import FAR
@@ -25,6 +25,7 @@ from counterveil.privacy import Unit
 from counterveil.results.regression import Moments
 from counterveil.results.site_bounds import NEAR, Above, Bound, Breach, Equal, Near, OneOf, Sum, Within
 from counterveil.results.survival import SurvivalResult
+from counterveil.rows.moments.regression_columns import Columns
 from counterveil.rows.time_tables import TimeTables
 from counterveil.settings.methods import MOST_BIAS
 

@@ -16,7 +16,7 @@ from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.estimators.moments.regression_columns import columns_of
 from counterveil.inference.estimates import OwnScale
-from counterveil.inference.quotient import ODDS, RATIO
+from counterveil.inference.quotient import DIFFERENCE, LIFT, NEEDED, ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.privacy.caveats import Fact
@@ -53,7 +53,7 @@ from counterveil.results.arms import EventStudyResult, OutcomesResult
 from counterveil.results.decisions import Decided, margin_bounds
 from counterveil.results.effect import Effect, Linear, check_level, read, write
 from counterveil.results.groups import PolicyValue
-from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, Measure, check_measure
+from counterveil.results.measures import Measure, check_measure
 from counterveil.results.question import default_estimand, refuse_clusters, refuse_shape
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.released import ReleasedAnswer

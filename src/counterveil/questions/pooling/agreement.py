@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import refusal
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.questions.pooling.reading import rows_of
-from counterveil.results.measures import DIFFERENCE
 from counterveil.results.regression import Moments
 from counterveil.results.result import Result
 

@@ -24,7 +24,7 @@ from counterveil.inference.heterogeneity import paule_mandel
 from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.inference.pooled_uncertainty import PooledUncertainty
-from counterveil.inference.quotient import RATIO
+from counterveil.inference.quotient import DIFFERENCE, LIFT, NEEDED, RATIO
 from counterveil.inference.site_weights import (
     POOLING_METHODS,
     held_weights,
@@ -43,15 +43,7 @@ from counterveil.questions.pooling.comparison import LOST, SCALES, compared, com
 from counterveil.questions.pooling.known import Logarithm, PooledKnown, PooledRatio, is_ratio
 from counterveil.report.pooling import METHODS
 from counterveil.results.effect import Linear
-from counterveil.results.measures import (
-    DIFFERENCE,
-    LIFT,
-    NEEDED,
-    OF_MEANS,
-    NumberNeededToTreat,
-    difference_of,
-    known_as,
-)
+from counterveil.results.measures import OF_MEANS, NumberNeededToTreat, difference_of, known_as
 from counterveil.settings import WeightLimits
 
 AnyMeans: TypeAlias = IndependentArmMeans | JointArmMeans

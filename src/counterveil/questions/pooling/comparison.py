@@ -11,13 +11,13 @@ import numpy as np
 from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.estimates import Known
 from counterveil.inference.heterogeneity import i_squared_of, tau_squared_interval
-from counterveil.inference.quotient import ODDS, RATIO
+from counterveil.inference.quotient import LIFT, ODDS, RATIO
 from counterveil.inference.site_weights import released_variance
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.questions.pooling.known import Logarithm, is_ratio
 from counterveil.results.effect import Linear
-from counterveil.results.measures import LIFT, OF_MEANS, Measured, NumberNeededToTreat
+from counterveil.results.measures import OF_MEANS, Measured, NumberNeededToTreat
 
 # The variance of a number that is lost in noise: not infinite, so that all sites together have a weight.
 LOST = 1e150

@@ -11,6 +11,7 @@ from counterveil.errors import refusal
 from counterveil.inference.estimates import symmetric_interval
 from counterveil.inference.heterogeneity import Heterogeneity, heterogeneity
 from counterveil.inference.pooled_uncertainty import PooledUncertainty
+from counterveil.inference.quotient import DIFFERENCE, NEEDED
 from counterveil.inference.site_weights import released_variance
 from counterveil.numerics.arrays import Ends
 from counterveil.questions.choices import repeat_of_pool
@@ -36,8 +37,9 @@ from counterveil.report.pooling import (
     held_words,
     one_more_words,
 )
-from counterveil.results.effect import Effect, Linear, check_level, interval_facts, read, refusing
-from counterveil.results.measures import DIFFERENCE, NEEDED, NumberNeededToTreat, refuse_of_difference
+from counterveil.results.effect import Effect, Linear, check_level, effect_rows, read, refusing
+from counterveil.results.figures import interval_facts
+from counterveil.results.measures import NumberNeededToTreat, refuse_of_difference
 from counterveil.results.result import MeasureResult, OneEffect, Result, measure_terms
 from counterveil.settings import WeightLimits
 
@@ -387,10 +389,7 @@ class PooledResult(OneEffect):
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
-        rows = zip(self._columns(), self.table, sources, strict=True)
-        with_sites = [
-            {"term": self.treatment} | columns | effect.row() | source for columns, effect, source in rows
-        ]
+        with_sites = effect_rows(self.treatment, self._columns(), self.table, sources)
         prediction = None if self.uncertainty.between_sites is None else self.prediction_interval()
         return with_differing(with_sites, self.heterogeneity, prediction)
 

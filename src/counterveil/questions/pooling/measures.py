@@ -9,7 +9,7 @@ from counterveil.errors import refusal
 from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.heterogeneity import Heterogeneity, heterogeneity
 from counterveil.inference.pooled_means import PooledMeans
-from counterveil.inference.quotient import RATIO
+from counterveil.inference.quotient import DIFFERENCE, LIFT, RATIO
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.questions.pooling.agreement import (
     Named,
@@ -24,19 +24,11 @@ from counterveil.questions.pooling.comparison import compared, differing_interva
 from counterveil.questions.pooling.frames import columns_of_sites, with_differing
 from counterveil.questions.pooling.known import PooledEffect, PooledKnown
 from counterveil.questions.pooling.reading import of_means
+from counterveil.report.measure_words import averaging_words, measure_noun, replaced_means_words
 from counterveil.report.pooling import METHODS, SITES_LIKE_THESE, differing_words, held_words, one_more_words
-from counterveil.results.effect import Effect, check_level, interval_facts
-from counterveil.results.measures import (
-    DIFFERENCE,
-    LIFT,
-    OF_MEANS,
-    averaged_in_words,
-    called,
-    check_measure,
-    known_as,
-    refuse_range,
-    replaced_in_words,
-)
+from counterveil.results.effect import Effect, check_level, effect_rows
+from counterveil.results.figures import interval_facts
+from counterveil.results.measures import OF_MEANS, check_measure, known_as, refuse_range
 from counterveil.results.result import MeasureResult
 from counterveil.settings import WeightLimits
 
@@ -256,11 +248,8 @@ class PooledMeasure(MeasureResult):
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for all ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
-        rows = zip(self._columns(), self.table, sources, strict=True)
         prediction = None if self.random is None else self.prediction_interval()
-        with_sites = [
-            {"term": self.treatment} | columns | effect.row() | source for columns, effect, source in rows
-        ]
+        with_sites = effect_rows(self.treatment, self._columns(), self.table, sources)
         return with_differing(with_sites, self.heterogeneity, prediction)
 
     def _shown(self) -> dict[str, Any]:
@@ -290,7 +279,7 @@ class PooledMeasure(MeasureResult):
     def _notes(self) -> list[tuple[str, str]]:
         notes = MeasureResult._notes(self)
         in_average = [(site.name, _means(site.result)) for site in self.sites if site.weight > 0]
-        notes[:0] = [("Estimate", text) for text in replaced_in_words(self.measure, in_average)]
+        notes[:0] = [("Estimate", text) for text in replaced_means_words(self.measure, in_average)]
         differ, ends = self.heterogeneity, self.heterogeneity_interval()["tau"]
         effect = self.difference if differ.scale == DIFFERENCE else self.effect
         # A ratio's error on the scale of logarithms; a lift is a ratio less 1.
@@ -301,7 +290,7 @@ class PooledMeasure(MeasureResult):
             if self.weight_limits is not None:
                 notes.append(("Weights", held_words(self.weight_limits)))
             assert self.means is not None
-            noun = called(self.measure, self.means.range) if self.measure in OF_MEANS else DIFFERENCE
+            noun = measure_noun(self.measure, self.means.range) if self.measure in OF_MEANS else DIFFERENCE
             shown_as = self.effect if self.measure in OF_MEANS else self.difference
             notes.append(
                 (
@@ -318,7 +307,9 @@ class PooledMeasure(MeasureResult):
             mean = "geometric mean" if self.measure in OF_MEANS else "mean"
             return f"{self._sentence_in('sites')}; {mean} over {SITES_LIKE_THESE}"
         assert isinstance(self.means, PooledMeans)
-        return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
+        names = [name for name, *_ in self.means.weighed]
+        limited = "site_weight_limit" in self.details
+        return f"{self._sentence_in('sites')}; {averaging_words(names, limited=limited)}"
 
 
 def pool_measures(

@@ -17,6 +17,7 @@ from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.estimates import Known, symmetric_interval
 from counterveil.inference.heterogeneity import Heterogeneity, heterogeneity
 from counterveil.inference.pooled_uncertainty import PooledUncertainty
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.questions.pooling.agreement import (
@@ -33,12 +34,15 @@ from counterveil.questions.pooling.documents import Answer, check_document
 from counterveil.questions.pooling.frames import differing_columns
 from counterveil.questions.pooling.known import PooledEffect, PooledKnown, PooledRatio, is_ratio
 from counterveil.questions.pooling.reading import named, no_result, read_answer
+from counterveil.report.measure_words import MEASURE_NAMES
 from counterveil.report.pooling import METHOD_TEXTS, differing_words
+from counterveil.report.survival_words import figure_words
 from counterveil.report.text import rounded
-from counterveil.results.effect import ByName, Effect, Linear, check_level, interval_facts, read, refusing
-from counterveil.results.measures import DIFFERENCE, NAMES, NumberNeededToTreat, known_as
+from counterveil.results.effect import ByName, Effect, Linear, check_level, read, refusing
+from counterveil.results.figures import interval_facts
+from counterveil.results.measures import NumberNeededToTreat, known_as
 from counterveil.results.result import Comparison
-from counterveil.results.survival import SurvivalResult, said
+from counterveil.results.survival import SurvivalResult, figure_of
 from counterveil.settings import WeightLimits
 
 
@@ -164,7 +168,7 @@ class _RowPooling:
 def _row_words(row: PooledRow) -> str:
     """Return the sites' own numbers with their weights, and how far they differ."""
     of_sites = ", ".join(
-        f"{said(one, str(one.name))} (weight {weight:.0%})"
+        f"{figure_words(figure_of(one), str(one.name))} (weight {weight:.0%})"
         for one, weight in zip(row.sites, row.weights.values(), strict=True)
     )
     differ, tau, error = row.heterogeneity, row.heterogeneity_interval()["tau"], row.effect.std_error.total
@@ -324,7 +328,7 @@ class PooledTable(ByName, Comparison):
         yield "Average", f"{METHOD_TEXTS[self.method]}, row by row; intervals for all rows are Bonferroni's"
         if isinstance(self.answers[0].result, SurvivalResult):
             ratio = self.average(lambda site: site.hazard_ratio())
-            yield "Hazard ratio", f"{said(ratio)}; {_row_words(ratio.pooled)}"
+            yield "Hazard ratio", f"{figure_words(figure_of(ratio))}; {_row_words(ratio.pooled)}"
         for row in self.rows:
             yield str(row.effect.name), _row_words(row)
         if self.left_out:
@@ -400,7 +404,7 @@ def pooled_table(
         sizes = [whole[site] if one.size is None else max(float(one.size), 1.0) for site, one in here]
         rows.append(way.row(name, [(site, one.numbers) for site, one in here], np.array(sizes)))
     weighed = {site for row in rows for site, weight in row.weights.items() if weight > 0}
-    scale = {} if way.measure == DIFFERENCE else {"measure": NAMES[way.measure]}
+    scale = {} if way.measure == DIFFERENCE else {"measure": MEASURE_NAMES[way.measure]}
     return PooledTable(
         answers=tuple(PooledAnswer(*one) for one in sites),
         rows=tuple(rows),

@@ -1,0 +1,93 @@
+"""What a reader sees is written in `report`: answers, inference, releases and estimators hold values."""
+
+import ast
+import re
+
+import pytest
+
+FOLDERS = ("results", "inference", "rows", "estimators")
+# Two spaces between words, or more.
+SENTENCE = re.compile(r"[A-Za-z][\w'-]*[,;:.)]* +\(?[\w'-]+[,;:.)]* +\(?[A-Za-z]")
+# Calls whose texts are messages of errors, types or names of attributes, not words of answers.
+OTHER_TEXTS = {"refusal", "cast", "TypeVar", "UnreadableError", "split"}
+
+# Files with sentences, and how many; a number may only fall. They hold what people write who come from another package
+# (elsewhere), and parts of refusals that are put together before them.
+LEFT = {"results/elsewhere.py": 11, "results/question.py": 4}
+# All together in `estimators` and `rows`: names of methods and of releases. Where they lie may change, their number may
+# only fall.
+NAMES_OF_METHODS_AND_RELEASES = 121
+WITH_NAMES = ("estimators/", "rows/")
+
+
+def sentences(code):
+    """Return the sentences that a module holds as texts, but for docstrings, refusals and representations."""
+    tree = ast.parse(code)
+    skipped = {id(text) for node in ast.walk(tree) for text in others(node)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in skipped
+        and SENTENCE.search(node.value)
+    ]
+
+
+def others(node):
+    """Return the texts of a node that are no words of an answer."""
+    if isinstance(node, ast.Raise | ast.Assert):
+        return ast.walk(node)
+    if isinstance(node, ast.FunctionDef) and node.name == "__repr__":
+        return ast.walk(node)
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        return ast.walk(node) if name in OTHER_TEXTS else ()
+    documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+    first = node.body[0] if documented and node.body else None
+    return [first.value] if isinstance(first, ast.Expr) else ()
+
+
+@pytest.fixture(scope="module")
+def found(root):
+    package = root / "src" / "counterveil"
+    paths = [path for folder in FOLDERS for path in sorted((package / folder).rglob("*.py"))]
+    return {
+        path.relative_to(package).as_posix(): sentences(path.read_text(encoding="utf-8")) for path in paths
+    }
+
+
+def test_answers_and_inference_hold_no_sentence(found):
+    held = {name: len(texts) for name, texts in found.items() if texts and not name.startswith(WITH_NAMES)}
+    assert held == LEFT, "a text that a reader sees belongs into counterveil.report"
+
+
+def test_estimators_and_releases_hold_no_more_sentences_than_they_did(found):
+    held = {name: texts for name, texts in found.items() if texts and name.startswith(WITH_NAMES)}
+    assert sum(map(len, held.values())) <= NAMES_OF_METHODS_AND_RELEASES, held
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'method = "means of both arms, pooled by size"\n',
+        'text = f"noise of {count} cells was added"\n',
+        'def notes():\n    """Return notes."""\n    return ["all sites are averaged"]\n',
+    ],
+)
+def test_a_sentence_is_noticed(code):
+    assert sentences(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"""A module about several things."""\n',
+        'raise ValueError("effects of another table")\n',
+        'fault = refusal("CV-P001", fix="write it in another way")\n',
+        'def __repr__(self):\n    return "<a value of one kind>"\n',
+        'key = "std_error"\n',
+    ],
+)
+def test_what_is_no_word_of_an_answer_is_left_alone(code):
+    assert sentences(code) == []
