@@ -26,6 +26,7 @@ from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.estimators.folds.names import learner_name
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.record_policy import RankedRows, RuleOfRows, record_curve, record_policy
+from counterveil.estimators.outcome_groups import Shape
 from counterveil.estimators.policy_gains import CellEffects, gains_of_rule, points_of_curve
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.privacy import Number, Unit
@@ -33,10 +34,9 @@ from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
-    Shape,
     checked_cost,
-    outcome_groups,
     pair_groups,
+    public_groups,
     refuse_unranked,
 )
 from counterveil.results.answering import Answer, Facts
@@ -565,7 +565,7 @@ def answer_cells(
     columns = dict(table.covariates) | {name: codes.astype(np.float64)}
     session = session.restricted(replace(table, study=study, covariates=columns))
     layout = Layout.of(study, (name,))
-    return outcome_groups(session, question.in_pure_noise(session.account().rule), layout, shape)
+    return public_groups(session, question.in_pure_noise(session.account().rule), layout, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

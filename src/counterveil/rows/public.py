@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Study, Table
+from counterveil.data import Layout, Study, Sums, Table, strata_codes
 from counterveil.data.panels import complete_sizes
 from counterveil.data.table import arm_sizes, without_rows
 from counterveil.errors import refusal
@@ -184,6 +184,13 @@ class PublicData:
             raise refusal("CV-P851", what="sizes of arms", unit=self.unit.value)
         return complete_sizes(self._session.batches)
 
+    def group_sizes(self, layout: Layout) -> list[tuple[int, int]]:
+        """Return how many rows of every group are untreated, and treated; CV-X010 where treatments are private."""
+        if not self.unit.treatment_public:
+            raise refusal("CV-X010", what="sizes of arms", unit=self.unit.value)
+        (counts,) = self._session.batches.run(partial(_group_sizes, layout=layout))
+        return [(int(control), int(treated)) for control, treated in counts.reshape(-1, 2)]
+
     def of_sites(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
         """Return public numbers of every site whose sums are added; those of this one alone where it is alone."""
         return self._session.public(name, numbers, least)
@@ -197,3 +204,9 @@ class PublicData:
 def private_session(public: PublicData) -> BaseSession:
     """Return the session that holds the rows; only modules of `counterveil.rows` call it."""
     return public._session
+
+
+def _group_sizes(block: Table, layout: Layout) -> Sums:
+    """Return how many rows every group has in either arm, those without treatment first."""
+    cells = 2 * strata_codes(block, layout) + block.treated
+    return (np.bincount(cells, minlength=2 * layout.public),)
