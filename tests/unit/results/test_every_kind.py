@@ -23,6 +23,8 @@ from counterveil.mechanisms import Laplace
 from counterveil.privacy.caveats import KeptPeople, LinearScores, NotAdjusted, Target
 from counterveil.questions.plan import Plan
 from counterveil.questions.pooling.effects import PooledResult
+from counterveil.questions.pooling.measures import PooledMeasure
+from counterveil.questions.pooling.moments import PooledMoments
 from counterveil.questions.pooling.tables import PooledTable
 from counterveil.report.caveats import first_words
 from counterveil.report.text import rounded
@@ -146,7 +148,7 @@ def test_there_is_one_of_every_kind():
     assert shown - {"Shown", "ReleasedAnswer", "Comparison", "OneEffect", "Gains"} == {
         type(made(kind)).__name__ for kind in MADE
     }
-    assert {Plan, PooledResult, PooledTable} <= kinds()
+    assert {Plan, PooledMeasure, PooledMoments, PooledResult, PooledTable} <= kinds()
 
 
 @pytest.mark.parametrize("kind", MADE)
