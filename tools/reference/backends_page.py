@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from tools.reference.markdown import table
 
 from counterveil.data.sources.frames import ENGINES
-from counterveil.estimators.method import Method
+from counterveil.estimators.registry import Reading, forms
 from counterveil.privacy import Unit
-from counterveil.questions import arms, event_study, groups, outcomes, quantiles, survival
-from counterveil.questions.ate import METHODS
-from counterveil.questions.cate import FORMS
 
 # What a method does with rows.
-BY_PASSES, BY_ENGINE, BY_ROWS = HOW = ("streaming", "pushed down", "in memory")
-# Questions with methods by what they protect; private pairs and these methods need all rows.
-_BY_UNIT: dict[str, Mapping[Unit, Iterable[str]]] = {
-    "groups": groups.METHODS,
-    "arms": arms.METHODS,
-    "event_study": event_study.METHODS,
-    "outcomes": outcomes.METHODS,
-    "survival": survival.METHODS,
-    "quantiles": quantiles.METHODS,
-}
-_ALL_ROWS = ("weighting", "matching")
-# Questions with one method.
-_SINGLE = {
-    "policy_value": tuple(Unit),
-    "targeting_curve": (Unit.OUTCOME, Unit.RECORD),
-    "overlap": (Unit.RECORD,),
-    "moments": (Unit.OUTCOME, Unit.RECORD),
+BY_PASSES, BY_ENGINE, BY_ROWS = HOW = tuple(reading.value for reading in Reading)
+# Questions whose methods are not named in the table.
+_SINGLE = ("policy_value", "targeting_curve", "overlap", "moments")
+# Questions that are answered from the effects of public groups at these levels.
+_BY_GROUPS = {
+    "policy_value": (Unit.OUTCOME, Unit.TREATMENT_AND_OUTCOME),
+    "targeting_curve": (Unit.OUTCOME, Unit.TREATMENT_AND_OUTCOME),
 }
 _TEXT = """# Methods by source
 
@@ -56,36 +43,20 @@ where rows have no public order (CV-S017).
 
 def lines() -> Iterator[tuple[str, str, Unit, str]]:
     """Yield question, method, unit, and what the method does with rows."""
-    for name, method in METHODS.items():
-        for unit in method.forms:
-            if name == "auto":
-                continue
-            yield "ate", name, unit, _how(method, unit)
-    for name, forms in FORMS.items():
-        for unit in forms.by_unit:
-            yield "cate", name, unit, BY_PASSES if unit in forms.in_batches else BY_ROWS
-    for question, units in _BY_UNIT.items():
-        for unit, names in units.items():
-            for name in names:
-                whole = name in _ALL_ROWS or (unit is Unit.TREATMENT_AND_OUTCOME and name != "trial")
-                yield question, name, unit, BY_ROWS if whole else BY_PASSES
-    for question, protected in _SINGLE.items():
-        for unit in protected:
-            ranked = question in ("policy_value", "targeting_curve")
-            yield question, "", unit, BY_ROWS if ranked and unit is not Unit.RECORD else BY_PASSES
-
-
-def _how(method: Method, unit: Unit) -> str:
-    if unit in method.in_batches:
-        return BY_PASSES
-    return BY_ENGINE if method.on_aggregates else BY_ROWS
+    for question, method, unit, form in forms():
+        yield question, "" if question in _SINGLE else method, unit, form.reading.value
+    for question, units in _BY_GROUPS.items():
+        for unit in units:
+            yield question, "", unit, BY_ROWS
 
 
 def backends_page() -> str:
     """Return the text of the page."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for question, method, unit, how in lines():
-        found.setdefault((question, unit.value), {how: [] for how in HOW})[how].append(method or "yes")
+        names = found.setdefault((question, unit.value), {how: [] for how in HOW})[how]
+        if (method or "yes") not in names:
+            names.append(method or "yes")
     rows = [(*key, *(", ".join(names) for names in by.values())) for key, by in found.items()]
     return _TEXT.format(
         engines=", ".join(ENGINES), lines="\n".join(table(("question", "protects", *HOW), rows))

@@ -159,7 +159,65 @@ class Estimate:
         )
 
 
-class Method(ABC):
+class AdaptiveMethod(ABC):
+    """A method whose releases may depend on one another: from public numbers to a plan, from the gate to an answer.
+
+    The package's own methods are of this kind; `Method` is the simpler one, which declares all its statistics before.
+
+    Attributes
+    ----------
+    name : str
+        What answers, ledgers and access policies call the method; not one of the package's own names.
+    protects : tuple of str
+        Levels of protection for which the bounds hold: "outcome", "treatment and outcome", "record".
+    estimands : tuple of str
+        Whose average effect it can estimate. Default: ("ATE",).
+
+    See Also
+    --------
+    Method : Declares all statistics before anything is released.
+    """
+
+    name: str
+    protects: tuple[str, ...]
+    estimands: tuple[str, ...] = ("ATE",)
+
+    @abstractmethod
+    def prepare(self, public: PublicData, question: Any) -> Prepared[Any]:
+        """Return the method with its releases planned, from public numbers alone; nothing is spent here.
+
+        Parameters
+        ----------
+        public : PublicData
+            What is public of the rows.
+        question : Question
+            Budget, level, estimand and mechanism.
+
+        Returns
+        -------
+        Prepared
+            The plan, and what is made of its releases at the gate.
+        """
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields of a method that is a dataclass, as the ledger records them.
+
+        Returns
+        -------
+        dict
+            Plain values by name.
+
+        Raises
+        ------
+        CounterveilError
+            A field that is not plain: CV-P844.
+        """
+        described: Any = self
+        names = [each.name for each in fields(described)] if is_dataclass(described) else []
+        return {name: _plain(getattr(self, name), name) for name in names}
+
+
+class Method(AdaptiveMethod):
     """A way to estimate an effect, to be passed as ``cv.ate(..., method=MyMethod())``.
 
     Subclass it, say what it `protects`, declare the `statistics` that it wants with their bounds, and write `estimate`.
@@ -187,8 +245,8 @@ class Method(ABC):
     Notes
     -----
     Fields of a method that is a dataclass are its settings: plain numbers, texts and tuples of them, which the ledger
-    records. The package's own methods override `prepare`, which the default builds of `statistics` and `estimate`;
-    so may yours, where one release depends on another.
+    records. `prepare` builds plan and answer of `statistics` and `estimate`; where one release depends on another,
+    subclass `AdaptiveMethod` and write it yourself, as the package's own methods do.
 
     Examples
     --------
@@ -224,9 +282,6 @@ class Method(ABC):
     0.3
     """
 
-    name: ClassVar[str]
-    protects: ClassVar[tuple[str, ...]]
-    estimands: ClassVar[tuple[str, ...]] = ("ATE",)
     interval_target: ClassVar[Target | None] = None
 
     @abstractmethod
@@ -295,23 +350,6 @@ class Method(ABC):
         """
         return causal_caveats(public.study, estimand)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the fields of a method that is a dataclass, as the ledger records them.
-
-        Returns
-        -------
-        dict
-            Plain values by name.
-
-        Raises
-        ------
-        CounterveilError
-            A field that is not plain: CV-P844.
-        """
-        described: Any = self
-        names = [each.name for each in fields(described)] if is_dataclass(described) else []
-        return {name: _plain(getattr(self, name), name) for name in names}
-
     def prepare(self, public: PublicData, question: Question) -> Prepared[Any]:
         """Return the method with its releases planned, from public numbers alone; nothing is spent here.
 
@@ -358,7 +396,7 @@ class Method(ABC):
         )
 
 
-def described_method(method: Method) -> dict[str, Any]:
+def described_method(method: AdaptiveMethod) -> dict[str, Any]:
     """Return what tells a method from others: its class and its settings."""
     return {"class": f"{type(method).__module__}:{type(method).__qualname__}", "settings": method.settings()}
 
@@ -391,12 +429,12 @@ def _plain(value: Any, name: str) -> Any:
     raise refusal("CV-P844", field=name, kind=type(value).__name__)
 
 
-def supports(method: Method, unit: Unit) -> bool:
+def supports(method: AdaptiveMethod, unit: Unit) -> bool:
     """Return whether a method has bounds for a level of protection."""
     return unit in tuple(map(Unit.parse, method.protects))
 
 
-def check_own_method(method: Method, taken: tuple[str, ...]) -> None:
+def check_own_method(method: AdaptiveMethod, taken: tuple[str, ...]) -> None:
     """Raise CV-P846 for a method without a name of its own, or without a level of protection."""
     name = getattr(method, "name", None)
     protects = getattr(method, "protects", None)

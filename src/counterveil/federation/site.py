@@ -16,6 +16,7 @@ from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
 from counterveil.data.table import arm_sizes
 from counterveil.errors import BudgetError, CounterveilError, FederationError, LedgerError, refusal
+from counterveil.estimators.registry import IN_MEMORY, PUSHED_DOWN, STREAMED, Reading
 from counterveil.estimators.site_bounds.methods import ESTIMATORS
 from counterveil.federation import keys, summed_site
 from counterveil.federation import messages as refusals
@@ -40,7 +41,7 @@ from counterveil.privacy import Budget, Unit
 from counterveil.questions import groups as groups_question
 from counterveil.questions import outcomes
 from counterveil.questions.asking import Arguments, ask_of
-from counterveil.questions.ate import METHODS, NamedMethod, settings_from_values
+from counterveil.questions.ate import AUTO, METHODS, method_names, settings_class, settings_from_values
 from counterveil.questions.session import QUESTIONS, Session
 from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import uses_of
@@ -203,7 +204,7 @@ class Site:
         self, request: SiteRequest, open_session: Callable[..., BaseSession] = Session
     ) -> dict[str, Any]:
         arguments = _arguments(self.study, request)
-        method = METHODS[request.ask.method] if request.ask.question == "ate" else None
+        reading = reading_of(request.ask)
         source = open_table(self.file.data, self.file.table)
         try:
             with open_session(
@@ -211,10 +212,10 @@ class Site:
                 self.study,
                 ledger=self.file.ledger,
                 dataset=self.file.dataset,
-                attach=method is None or not method.on_aggregates,
+                attach=reading is not PUSHED_DOWN,
                 analyst=f"coordinator at {self.file.coordinator}"[:200],
             ) as session:
-                if self._rows(session, method) < self.file.policy.min_rows:
+                if self._rows(session, reading) < self.file.policy.min_rows:
                     raise RefusedError(refusals.TOO_FEW)
                 if self.file.policy.min_arm:
                     self._check_arm(session.smallest_arm(Unit(request.ask.protects)))
@@ -234,11 +235,11 @@ class Site:
         if least and (smallest is None or smallest < least):
             raise RefusedError(refusals.NOT_ALLOWED if smallest is None else refusals.TOO_FEW)
 
-    def _rows(self, session: BaseSession, method: NamedMethod | None) -> int:
+    def _rows(self, session: BaseSession, reading: Reading) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
-        if method is None or method.in_batches:
+        if reading is STREAMED:
             return session.batches.rows
-        if not method.on_aggregates:
+        if reading is IN_MEMORY:
             return session.table.rows
         return session.strata(Layout.of(self.study, ())).rows if self.file.policy.min_rows else 0
 
@@ -253,6 +254,17 @@ class Site:
             return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
+def reading_of(question: Ask) -> Reading:
+    """Return what the method of a question does with rows; `auto` may leave them where they are."""
+    if question.question != "ate":
+        return STREAMED
+    return (
+        PUSHED_DOWN
+        if question.method == AUTO
+        else METHODS[question.method].forms[Unit(question.protects)].reading
+    )
+
+
 # What every message has; of questions that do not take one it is as if nothing was said.
 _DEFAULTS = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mechanism": None}
 
@@ -262,7 +274,7 @@ def _settings(question: Ask, study: Study) -> Any:
     unit = Unit(question.protects)
     method = question.method
     known = {
-        "ate": METHODS[method].settings if method in METHODS else None,
+        "ate": settings_class(method),
         "arms": Arms,
         "survival": Survival,
         "groups": groups_question.METHODS[unit].get(method),
@@ -278,7 +290,7 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     for name, default in _DEFAULTS.items():
         if name not in taken and getattr(question, name) != default:
             raise _unfit(question, f"no {name}")
-    known = ESTIMATORS.get(question.question, METHODS)
+    known = ESTIMATORS.get(question.question, method_names())
     if question.method not in known:
         raise _unfit(question, f"method: one of {', '.join(known)}")
     if question.question == "outcomes" and Unit(question.protects) is Unit.TREATMENT_AND_OUTCOME:

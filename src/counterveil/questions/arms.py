@@ -11,11 +11,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.linear.arm_means import arm_means
-from counterveil.estimators.method import runs
-from counterveil.estimators.moments.adjusted_means import adjusted_arms
-from counterveil.estimators.moments.record_arms import record_arms
-from counterveil.estimators.pairs.arms import pair_arms
+from counterveil.estimators.registry import answer_by, by_unit
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
@@ -35,11 +31,7 @@ from counterveil.settings import Arms
 
 # Methods by what they protect: one does not adjust for covariates; where arms are private, one does.
 _PLAIN, _ADJUSTED, _PRIVATE = "difference_in_means", ("weighting", "matching"), "doubly_robust"
-METHODS = {
-    Unit.OUTCOME: (_PLAIN, *_ADJUSTED),
-    Unit.TREATMENT_AND_OUTCOME: (_PRIVATE,),
-    Unit.RECORD: (_PLAIN, _PRIVATE),
-}
+METHODS = by_unit("arms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +51,8 @@ class ArmsArguments(Arguments[ArmsResult]):
             return self._of_pairs(study)
         method = self.method
         if method == "auto" and study.covariates and study.randomised is not True:
-            method = METHODS[self.unit][1]
+            # The first that adjusts for covariates.
+            method = next(name for name in METHODS[self.unit] if name != _PLAIN)
         chosen = _PLAIN if method == "auto" else method
         question = self.question(chosen, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
@@ -215,11 +208,11 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"arms with method={question.method!r}")
-        return runs(pair_arms)(session, question)
+        return answer_by(ArmsResult, session, "arms", question)
     if question.unit is Unit.RECORD:
         session.attach_batches()
         refuse_few_clusters(session.study, "arms", question.method, PublicData(session, question.unit).rows)
-        return runs(adjusted_arms if question.method == _PRIVATE else record_arms)(session, question)
+        return answer_by(ArmsResult, session, "arms", question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
     if question.method == _PLAIN:
@@ -227,4 +220,4 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     else:
         session.attach(f"arms with method={question.method!r}")
     refuse_few_clusters(session.study, "arms", question.method, PublicData(session, question.unit).rows)
-    return runs(arm_means)(session, question)
+    return answer_by(ArmsResult, session, "arms", question)

@@ -1,9 +1,9 @@
-"""`cv.ate`: its arguments, the table of methods, and how a checked question is answered."""
+"""`cv.ate`: its arguments, and how a checked question is answered by a method."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -12,24 +12,11 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
-from counterveil.estimators.folds.aggregation import sample_and_aggregate
-from counterveil.estimators.linear.both_means import matched_means, plain_means, weighted_means
-from counterveil.estimators.linear.difference_in_means import difference_in_means
-from counterveil.estimators.linear.matching import matching
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
-from counterveil.estimators.linear.weighting import weighting
-from counterveil.estimators.method import Method, check_own_method, runs, supports
-from counterveil.estimators.moments.adjusted_means import measured
-from counterveil.estimators.moments.doubly_robust import doubly_robust
+from counterveil.estimators.method import AdaptiveMethod, check_own_method, runs, supports
 from counterveil.estimators.moments.ratio import compare_ratios
-from counterveil.estimators.moments.trial import trial
-from counterveil.estimators.moments.trial_means import trial_means
-from counterveil.estimators.pairs.effect import pair_means, pairs
-from counterveil.estimators.strata.arm_means import stratified_means
-from counterveil.estimators.strata.bounded_effect import stratified
-from counterveil.estimators.strata.clustered_trial import clustered_trial
-from counterveil.estimators.strata.outcome_effect import stratified_outcome
+from counterveil.estimators.registry import IN_MEMORY, PUSHED_DOWN, STREAMED, Form, answer_by, methods_of
 from counterveil.inference.quotient import NEEDED
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
@@ -54,16 +41,7 @@ from counterveil.results.result import MeasureResult, Result
 from counterveil.rows.linear.moved_rows import session_of
 from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
-from counterveil.settings import (
-    Auto,
-    DifferenceInMeans,
-    DoublyRobust,
-    Folds,
-    Matching,
-    Stratified,
-    Trial,
-    Weighting,
-)
+from counterveil.settings import Auto
 from counterveil.settings.methods import Settings
 
 AUTO = "auto"
@@ -75,7 +53,7 @@ class AteArguments(Arguments[Result]):
 
     name: ClassVar[str] = "ate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    method: AteMethod | Method = "auto"
+    method: AteMethod | AdaptiveMethod = "auto"
     estimand: EstimandName | None = None
     mechanism: Mechanism | None = None
     settings: Settings | None = None
@@ -84,17 +62,17 @@ class AteArguments(Arguments[Result]):
 
     def checked(self, study: Study) -> Asked[Result]:
         """Return the checked question with its budget; reads neither data nor ledger."""
-        if isinstance(self.method, Method):
+        if isinstance(self.method, AdaptiveMethod):
             question = self.about_own_method(study, self.method)
             return Asked(question.budget, compute=partial(answer_own_method, question=question))
         question = self.about(study)
         return Asked(
             question.budget,
             compute=partial(answer, question=question),
-            attach=not METHODS[question.method].on_aggregates,
+            attach=not _aggregates(question),
         )
 
-    def about_own_method(self, study: Study, method: Method) -> Question:
+    def about_own_method(self, study: Study, method: AdaptiveMethod) -> Question:
         """Return the question of a method of the analyst's own, or raise what it does not fit: CV-P846 and others."""
         check_own_method(method, method_names())
         if not supports(method, self.unit):
@@ -130,17 +108,17 @@ class AteArguments(Arguments[Result]):
             measure=self.measure,
         )
         refuse_extremes(study, question.budget)
-        method = METHODS[question.method]
         if question.method == AUTO and not study.covariates and study.before is None:
             refuse_undeclared_trial(study)
-        _estimator(question)
+        form = None if question.method == AUTO else _form(question)
         refuse_shape(study, question.unit)
         if study.denominator is not None:
             _refuse_other_than_ratios(question)
-        if question.unit not in method.overlap:
+        if not (question.unit in _AUTO_OVERLAP if form is None else form.overlap):
             refuse_overlap(question)
         takes_settings = question.unit is not Unit.TREATMENT_AND_OUTCOME
-        refuse_other_settings(question, method.settings if takes_settings else None)
+        settings = Auto if form is None else form.settings
+        refuse_other_settings(question, settings if takes_settings else None)
         refuse_clusters(study, "ate", question.method, question.unit)
         _refuse_measure(study, question)
         return question
@@ -155,7 +133,7 @@ def ate(
     protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: AteMethod | Method = "auto",
+    method: AteMethod | AdaptiveMethod = "auto",
     estimand: EstimandName | None = None,
     measure: Measure = "difference",
     level: float = 0.95,
@@ -296,40 +274,6 @@ def ate(
     return ask_once(arguments, data, study)
 
 
-Estimator = Callable[[BaseSession, Question], Result]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedMethod:
-    """One value of `method=`: an estimator for each privacy unit it supports.
-
-    Attributes
-    ----------
-    forms : mapping from Unit to Estimator
-        Estimators of the difference of means.
-    settings : type, optional
-        Class that `settings=` must be.
-    on_aggregates : bool
-        Never reads rows: a table in a file or a database is aggregated where it lies.
-    in_batches : tuple of Unit
-        Units for which rows are streamed and never all in memory.
-    overlap : tuple of Unit
-        Units for which "ATO" is estimated.
-    clustered : mapping from Unit to Estimator
-        Estimators for clustered studies, where they differ.
-    of_means : mapping from Unit to Estimator
-        Estimators that release the means of both arms, for ratios and odds ratios.
-    """
-
-    forms: Mapping[Unit, Estimator]
-    settings: type | None = None
-    on_aggregates: bool = False
-    in_batches: tuple[Unit, ...] = ()
-    overlap: tuple[Unit, ...] = ()
-    clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
-    of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
-
-
 def automatic(session: BaseSession, question: Question) -> Result:
     """Return the answer of the method that `choose` names, and record the choice in its details."""
     # Under the Gaussian rule pure noise costs the account dearly, so a delta means Gaussian noise throughout.
@@ -340,62 +284,9 @@ def automatic(session: BaseSession, question: Question) -> Result:
     return replace(result, details=details | result.details)
 
 
-# Where only outcomes are private: the means of both arms, for ratios.
-_plain_means = runs(plain_means)
-_matched_means = runs(matched_means)
-_weighted_means = runs(weighted_means)
-_PAIRS = {Unit.TREATMENT_AND_OUTCOME: runs(pairs)}
-_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: runs(pair_means)}
-METHODS: dict[str, NamedMethod] = {
-    AUTO: NamedMethod(
-        dict.fromkeys(Unit, automatic),
-        Auto,
-        on_aggregates=True,  # whether rows are needed depends on the choice
-        overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means=dict.fromkeys(Unit, automatic),
-    ),
-    "difference_in_means": NamedMethod(
-        {Unit.OUTCOME: runs(difference_in_means)},
-        DifferenceInMeans,
-        in_batches=(Unit.OUTCOME,),
-        of_means={Unit.OUTCOME: _plain_means},
-    ),
-    "trial": NamedMethod(
-        {Unit.RECORD: runs(trial)} | _PAIRS,
-        Trial,
-        in_batches=(Unit.RECORD,),
-        overlap=(Unit.TREATMENT_AND_OUTCOME,),
-        clustered={Unit.RECORD: runs(clustered_trial)},
-        of_means={Unit.RECORD: runs(trial_means)} | _PAIR_MEANS,
-    ),
-    "matching": NamedMethod(
-        {Unit.OUTCOME: runs(matching)},
-        Matching,
-        of_means={Unit.OUTCOME: _matched_means},
-    ),
-    "doubly_robust": NamedMethod(
-        {Unit.RECORD: runs(doubly_robust)} | _PAIRS,
-        DoublyRobust,
-        in_batches=(Unit.RECORD,),
-        overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.RECORD: runs(measured)} | _PAIR_MEANS,
-    ),
-    "stratified": NamedMethod(
-        {
-            Unit.OUTCOME: runs(stratified_outcome),
-            Unit.RECORD: runs(stratified),
-        },
-        Stratified,
-        on_aggregates=True,
-        of_means={Unit.OUTCOME: runs(stratified_means)},
-    ),
-    "weighting": NamedMethod(
-        {Unit.OUTCOME: runs(weighting)},
-        Weighting,
-        of_means={Unit.OUTCOME: _weighted_means},
-    ),
-    "sample_and_aggregate": NamedMethod({Unit.RECORD: runs(sample_and_aggregate)}, Folds),
-}
+METHODS = methods_of("ate")
+# Levels at which `auto` estimates the effect of the overlap-weighted population.
+_AUTO_OVERLAP = (Unit.RECORD, Unit.TREATMENT_AND_OUTCOME)
 _MOVED_TO_PUBLISHED = ("cross_fit", "ipw")  # methods of papers, now `cv.published.<name>`
 # Methods that compare ratios of sums: those without adjustment.
 _RATIO_METHODS = {Unit.OUTCOME: "difference_in_means", Unit.RECORD: "trial"}
@@ -403,12 +294,12 @@ _RATIO_METHODS = {Unit.OUTCOME: "difference_in_means", Unit.RECORD: "trial"}
 
 def method_names() -> tuple[str, ...]:
     """Return the names that `method=` takes."""
-    return tuple(METHODS)
+    return (AUTO, *METHODS)
 
 
 def settings_from_text(method: str, words: list[str]) -> Any:
     """Return the method's settings from words such as "neighbours=5", None if there are none."""
-    return settings_values.from_text(_settings_class(method), method, words)
+    return settings_values.from_text(settings_class(method), method, words)
 
 
 def settings_from_values(method: str, values: Mapping[str, Any], wanted: Any = ...) -> Any:
@@ -416,12 +307,16 @@ def settings_from_values(method: str, values: Mapping[str, Any], wanted: Any = .
 
     `wanted` is the settings class; by default that of the method of `ate`.
     """
-    settings_class = _settings_class(method) if wanted is ... else wanted
-    return settings_values.from_values(settings_class, method, values)
+    expected = settings_class(method) if wanted is ... else wanted
+    return settings_values.from_values(expected, method, values)
 
 
-def _settings_class(method: str) -> type | None:
-    return METHODS[method].settings if method in METHODS else None
+def settings_class(method: str) -> type | None:
+    """Return the class that `settings=` must be with a method, None where it takes none or there is no such method."""
+    if method == AUTO:
+        return Auto
+    forms = METHODS[method].forms.values() if method in METHODS else ()
+    return next((form.settings for form in forms if form.settings is not None), None)
 
 
 def answer(session: BaseSession, question: Question) -> Result:
@@ -457,34 +352,53 @@ def answer_own_method(session: BaseSession, question: Question) -> Result:
 
 @silence()
 def estimate(session: BaseSession, question: Question) -> Result:
-    """Return the answer of the estimator that the question names; data that do not fit are refused first."""
-    study, method, unit = session.study, METHODS[question.method], question.unit
-    session.admit(question.uses(study))
-    if question.method not in (AUTO, "doubly_robust"):
-        question = question.in_pure_noise(session.account().rule)
-    if unit in method.in_batches:
-        session.attach_batches()
-    elif not method.on_aggregates:
-        session.attach(f"method={question.method!r}")
-    if study.cluster is not None and question.method != AUTO:
-        asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
-        refuse_few_clusters(study, asked, question.method, PublicData(session, unit).rows)
-    if study.denominator is not None:
-        session.attach_batches()
-        return runs(compare_ratios)(session, question)
-    if question.measure in OF_MEANS:
-        return method.of_means[unit](session, question)
-    estimator = _estimator(question)
-    if study.clustered:
-        estimator = method.clustered.get(unit, estimator)
-    result = estimator(session, question)
+    """Return the answer of the method that the question names; data that do not fit are refused first."""
+    session.admit(question.uses(session.study))
+    if session.study.denominator is not None:
+        return _compare_ratios(session, question)
+    result = automatic(session, question) if question.method == AUTO else _by_method(session, question)
     if question.measure == NEEDED and not isinstance(result, MeasureResult):
         return MeasureResult.of_difference(result)
     return result
 
 
-def _estimator(question: Question) -> Estimator:
-    """Return the estimator of the question's method and unit, or raise CV-P018 or CV-P027."""
+def _by_method(session: BaseSession, question: Question) -> Result:
+    """Return the answer of one of the package's methods: rows are attached as it reads them, then it is prepared."""
+    form = _form(question)
+    if question.method != "doubly_robust":
+        question = question.in_pure_noise(session.account().rule)
+    if form.reading is STREAMED:
+        session.attach_batches()
+    elif form.reading is IN_MEMORY:
+        session.attach(f"method={question.method!r}")
+    _refuse_few_clusters(session, question)
+    return answer_by(Result, session, "ate", question)
+
+
+def _compare_ratios(session: BaseSession, question: Question) -> Result:
+    """Return the difference of both arms' ratios of sums, which needs no adjustment."""
+    session.attach_batches()
+    if question.method != AUTO:
+        question = question.in_pure_noise(session.account().rule)
+        _refuse_few_clusters(session, question)
+    result: Result = runs(compare_ratios)(session, question)
+    return result
+
+
+def _refuse_few_clusters(session: BaseSession, question: Question) -> None:
+    study = session.study
+    if study.cluster is not None:
+        asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
+        refuse_few_clusters(study, asked, question.method, PublicData(session, question.unit).rows)
+
+
+def _aggregates(question: Question) -> bool:
+    """Whether rows may stay where they are: the engine that holds them may add them up, as far as is known yet."""
+    return question.method == AUTO or _form(question).reading is PUSHED_DOWN
+
+
+def _form(question: Question) -> Form:
+    """Return the form of the question's method at its level, or raise CV-P018 or CV-P027."""
     forms = METHODS[question.method].forms
     if question.unit in forms:
         return forms[question.unit]
@@ -497,7 +411,7 @@ def _estimator(question: Question) -> Estimator:
 
 def _use_published(got: str, form: str) -> CounterveilError:
     """Return CV-P027, which says where the method of a paper is."""
-    return refusal("CV-P027", expected=f"method={' or '.join(map(repr, METHODS))}", got=got, form=form)
+    return refusal("CV-P027", expected=f"method={' or '.join(map(repr, method_names()))}", got=got, form=form)
 
 
 def _refuse_other_than_ratios(question: Question) -> None:
@@ -514,7 +428,8 @@ def _refuse_measure(study: Study, question: Question) -> None:
     refuse_range(study, question.measure)
     if question.measure not in OF_MEANS:
         return
-    if question.unit not in METHODS[question.method].of_means or question.estimand is Estimand.ATO:
+    without_means = question.method != AUTO and _form(question).of_means is None
+    if without_means or question.estimand is Estimand.ATO:
         raise no_means(question.method, f"protects={question.unit.value!r}")
     if study.cluster is not None:
         raise no_means(question.method, f"clusters={study.cluster.column!r}")

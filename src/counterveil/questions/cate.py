@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,12 +11,12 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.linear.series import function_pays, series
-from counterveil.estimators.method import runs
 from counterveil.estimators.moments.learner_design import choose_design, strength
 from counterveil.estimators.moments.r_learner import r_learner
 from counterveil.estimators.moments.t_learner import t_learner
 from counterveil.estimators.pairs.series import function_pays as pair_function_pays
 from counterveil.estimators.pairs.series import pair_series
+from counterveil.estimators.registry import answer_by, by_unit, methods_of
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.ate import answer as average_effect
@@ -75,65 +74,51 @@ def one_number(session: BaseSession, question: CateQuestion) -> CateModel:
     return one_effect_model(session.study, question.level, average_effect(session, question))
 
 
-Form = Callable[[BaseSession, CateQuestion], CateModel]
-
-
-@dataclass(frozen=True, slots=True)
-class Forms:
-    """The forms of one method by unit of protection, each with the type of its settings.
-
-    Those of the units `in_batches` add rows up in passes, wherever the rows lie.
-    """
-
-    by_unit: Mapping[Unit, tuple[Form, type]]
-    in_batches: tuple[Unit, ...] = ()
-
-
-FORMS: dict[str, Forms] = {
-    "auto": Forms(
-        {
-            Unit.RECORD: (automatic, Cate),
-            Unit.OUTCOME: (automatic_series, Series),
-            Unit.TREATMENT_AND_OUTCOME: (automatic_series, Series),
-        },
-        in_batches=(Unit.RECORD,),
-    ),
-    "t_learner": Forms({Unit.RECORD: (runs(t_learner), Cate)}, in_batches=(Unit.RECORD,)),
-    "r_learner": Forms({Unit.RECORD: (runs(r_learner), Cate)}, in_batches=(Unit.RECORD,)),
-    "series": Forms(
-        {Unit.OUTCOME: (runs(series), Series), Unit.TREATMENT_AND_OUTCOME: (runs(pair_series), Series)}
-    ),
+AUTO = "auto"
+METHODS = by_unit("cate")
+# What "auto" takes at each level: its settings are those of the methods that it chooses among.
+_AUTO_SETTINGS: dict[Unit, type] = {
+    Unit.RECORD: Cate,
+    Unit.OUTCOME: Series,
+    Unit.TREATMENT_AND_OUTCOME: Series,
 }
 
 
 def cate_methods(unit: Unit | None = None) -> tuple[str, ...]:
     """Return the names that `method=` takes, of all methods or of those that protect a unit."""
-    return tuple(name for name, forms in FORMS.items() if unit is None or unit in forms.by_unit)
+    names = methods_of("cate") if unit is None else METHODS[unit]
+    return (AUTO, *names)
 
 
 def check_form(question: CateQuestion) -> None:
     """Raise where there is no such method at that level, or where settings are another's."""
     refuse_unknown_method(question.method, cate_methods())
-    forms = FORMS[question.method]
-    if question.unit not in forms.by_unit:
-        known = " or ".join(f"protects={unit.value!r}" for unit in forms.by_unit)
+    if question.method == AUTO:
+        refuse_other_settings(question, _AUTO_SETTINGS[question.unit])
+        return
+    forms = methods_of("cate")[question.method].forms
+    if question.unit not in forms:
+        known = " or ".join(f"protects={unit.value!r}" for unit in forms)
         raise refusal("CV-P018b", known=known, method=question.method, unit=question.unit.value)
-    refuse_other_settings(question, forms.by_unit[question.unit][1])
+    refuse_other_settings(question, forms[question.unit].settings)
 
 
 @silence()
 def answer_cate(session: BaseSession, question: CateQuestion) -> CateModel | CateAnswers:
-    """Return the answer of an admitted question's form; a function is read off at queries for nothing."""
-    forms = FORMS[question.method]
-    form, _ = forms.by_unit[question.unit]
-    if question.unit in forms.in_batches:
+    """Return the answer of an admitted question's method; a function is read off at queries for nothing."""
+    if question.unit is Unit.RECORD:
         session.attach_batches()
     else:
         session.attach(f"cate with method={question.method!r}")
     if session.study.cluster is not None:
-        refuse_few_clusters(session.study, "cate", question.method, session.batches.rows)
-    found = form(session, question)
-    return found if question.queries is None else found.answers(question.queries)
+        refuse_few_clusters(session.study, "cate", question.method, PublicData(session, question.unit).rows)
+    if question.method != AUTO:
+        model = answer_by(CateModel, session, "cate", question)
+    elif question.unit is Unit.RECORD:
+        model = automatic(session, question)
+    else:
+        model = automatic_series(session, question)
+    return model if question.queries is None else model.answers(question.queries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,7 @@ from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
 from counterveil.data.panels import panel_facts
 from counterveil.errors import refusal
-from counterveil.estimators.linear.event_study import outcome_event_study
-from counterveil.estimators.method import runs
-from counterveil.estimators.moments.record_event_study import record_event_study
+from counterveil.estimators.registry import answer_by, by_unit
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, with_smaller_noise
 from counterveil.questions.choices import EstimandName, EventStudyMethod, Mechanism, Protects
@@ -35,14 +33,7 @@ from counterveil.settings import DifferenceInMeans, Matching, Weighting
 from counterveil.settings.methods import Settings
 
 # Methods by what they protect, with their settings.
-METHODS: dict[Unit, dict[str, type | None]] = {
-    Unit.OUTCOME: {
-        "difference_in_means": DifferenceInMeans,
-        "weighting": Weighting,
-        "matching": Matching,
-    },
-    Unit.RECORD: {"difference_in_means": None},
-}
+METHODS = by_unit("event_study")
 _FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
 
 
@@ -224,10 +215,7 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
     if session.study.cluster is not None:
         refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
-    if question.unit is Unit.OUTCOME:
-        result = runs(partial(outcome_event_study, place=place))(session, question)
-    else:
-        result = runs(partial(record_event_study, place=place))(session, question)
+    result = answer_by(EventStudyResult, session, "event_study", question, place=place)
     details = panel_facts(session.study, (rows, public.rows))
     if session.study.where is not None:
         details |= {"rows_where": session.study.where.text}

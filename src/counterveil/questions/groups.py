@@ -9,27 +9,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from counterveil.accounting import Ledger
-from counterveil.data import Layout, Study, silence, strata_codes
+from counterveil.data import Layout, Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.clustered_groups import clustered_groups
 from counterveil.estimators.group_names import group_names
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.group_forms import chosen_form
-from counterveil.estimators.moments.record_groups import record_groups
-from counterveil.estimators.outcome_groups import Shape, chosen_method, compares_means, outcome_groups
-from counterveil.estimators.pairs.budget import chosen
-from counterveil.estimators.pairs.effect import pair_effects
-from counterveil.estimators.pairs.provenance import proved, provenance, with_covariates
-from counterveil.privacy import Estimand, Number, Unit, exact, show
+from counterveil.estimators.outcome_groups import Shape, chosen_method, compares_means
+from counterveil.estimators.pairs.groups import pair_groups
+from counterveil.estimators.registry import answer_by, by_unit
+from counterveil.privacy import Number, Unit, exact, show
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
-from counterveil.results.answering import Answer, Facts, answer_request
+from counterveil.results.answering import Answer
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import (
     LARGEST_OUTCOME,
@@ -40,21 +35,12 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_unknown_method,
 )
-from counterveil.rows.moments.cell_scores import Codes
 from counterveil.rows.public import PublicData
-from counterveil.session import BaseSession, BitSource, Gate
+from counterveil.session import BaseSession, BitSource
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 
 # By what is protected, the methods and the type of their settings.
-METHODS: dict[Unit, dict[str, type | None]] = {
-    Unit.OUTCOME: {
-        "difference_in_means": DifferenceInMeans,
-        "weighting": Weighting,
-        "matching": Matching,
-    },
-    Unit.TREATMENT_AND_OUTCOME: {"adjusted": None},
-    Unit.RECORD: dict.fromkeys(("arms", "adjusted"), Groups),
-}
+METHODS = by_unit("groups")
 # Policies and curves need one score a person.
 ONE_SCORE = ("scores", "adjusted")
 
@@ -115,13 +101,6 @@ def _shape(layout: Layout) -> Shape[GroupsResult]:
     return Shape("groups", GroupsResult, {"by": layout.describe()})
 
 
-# Groups where treatment and outcome are private: who is in which is public, and a pair moves the sums of one alone.
-
-
-# Rows of a group that has an effect.
-_GROUPS_FEWEST = 30
-
-
 def public_groups(session: BaseSession, question: Question, layout: Layout, shape: Shape[Answer]) -> Answer:
     """Return the effects of groups where outcomes alone are private."""
     question = replace(question, method=chosen_method(session.study, question, layout))
@@ -130,45 +109,7 @@ def public_groups(session: BaseSession, question: Question, layout: Layout, shap
         session.attach_batches()
     else:
         session.attach(f"{shape.question} with method={question.method!r}")
-    return runs(partial(outcome_groups, layout=layout, shape=shape))(session, question)
-
-
-def pair_groups(
-    session: BaseSession,
-    question: Question,
-    names: Sequence[str],
-    codes: Codes,
-    shape: Shape[Answer],
-    by: tuple[str, ...] = (),
-) -> Answer:
-    """Return the private effects of the groups that have enough rows; `codes` are the places of rows' groups."""
-    columns = PublicData(session, question.unit).columns
-    places = np.flatnonzero(np.bincount(codes, minlength=len(names)) >= _GROUPS_FEWEST)
-    if len(places) < (len(names) if shape.every else 1):
-        code = "CV-S110c" if shape.every else "CV-S110b"
-        raise refusal(code, layout=", ".join(names), fewest=f"{_GROUPS_FEWEST} people")
-    rows = [np.flatnonzero(codes == place) for place in places]
-    question = with_covariates(columns.study, replace(question, method="adjusted"))
-    choice = chosen(columns, question.budget, effects=len(places))
-    width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
-
-    def compute(gate: Gate) -> Facts:
-        found = pair_effects(gate, columns, choice, Estimand.ATE, rows)
-        known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
-        effects = tuple(
-            Effect(names[int(place)], one, question.level, len(places), float(len(own)))
-            for place, one, own in zip(places, known, rows, strict=True)
-        )
-        facts = Facts(
-            provenance(columns.study, choice, {}),
-            groups=effects,
-            by=by,
-            left_out=tuple(name for place, name in enumerate(names) if place not in places),
-        )
-        return shape.made(facts)
-
-    said = {"question": shape.question, **shape.said}
-    return answer_request(shape.kind, session, question, choice.plan, compute, said=said, **proved(choice))
+    return answer_by(shape.kind, session, "groups", question, layout=layout, shape=shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,15 +265,21 @@ def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsRes
         return public_groups(session, question.in_pure_noise(rule), layout, _shape(layout))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"groups with method={question.method!r}")
-        codes = strata_codes(session.table, layout)
-        return pair_groups(session, question, group_names(layout), codes, _shape(layout), layout.names)
+        prepare = partial(
+            pair_groups,
+            names=group_names(layout),
+            codes=PublicData(session, question.unit).columns.codes(layout),
+            shape=_shape(layout),
+            by=layout.names,
+        )
+        return runs(prepare)(session, question)
     if session.study.clustered:
         session.attach("groups with clusters")
         return runs(partial(clustered_groups, layout=layout))(session, question)
     question = replace(question, open_noise=question.open_noise and rule == "sum")
     session.attach_batches()
+    rows = PublicData(session, question.unit).rows
     # Which group a cluster is in is private: there must be enough for groups of equal size.
-    mean = session.batches.rows // layout.public
-    refuse_few_clusters(session.study, "groups", question.method, mean, " a group")
-    chosen = chosen_form(session.study, question, session.batches.rows, layout, layout.public)
-    return runs(partial(record_groups, layout=layout))(session, chosen)
+    refuse_few_clusters(session.study, "groups", question.method, rows // layout.public, " a group")
+    chosen = chosen_form(session.study, question, rows, layout, layout.public)
+    return answer_by(GroupsResult, session, "groups", chosen, layout=layout)

@@ -21,6 +21,7 @@ from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import Moments, parse_formula
 from counterveil.rows.moments.regression_columns import Columns
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 
 
@@ -190,6 +191,6 @@ def answer_moments(
     """Return the released moments of an open session."""
     session.admit(question.uses(session.study, "moments"))
     session.attach_batches()
-    refuse_few_clusters(session.study, "moments", question.method, session.batches.rows)
+    refuse_few_clusters(session.study, "moments", question.method, PublicData(session, question.unit).rows)
     prepare = partial(regression_moments, columns=columns, robust=robust)
     return runs(prepare)(session, question)

@@ -13,11 +13,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
-from counterveil.estimators.linear.several_outcomes import outcome_effects
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.record_arms import record_arm_effects
-from counterveil.estimators.moments.record_outcomes import record_effects
-from counterveil.estimators.pairs.outcomes import pair_outcomes
+from counterveil.estimators.registry import answer_by, by_unit
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range, with_smaller_noise
 from counterveil.questions.choices import EstimandName, Mechanism, OutcomesMethod, Protects
@@ -39,15 +37,7 @@ from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 
 # Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.
-METHODS: dict[Unit, dict[str, type | None]] = {
-    Unit.OUTCOME: {
-        "difference_in_means": DifferenceInMeans,
-        "weighting": Weighting,
-        "matching": Matching,
-    },
-    Unit.TREATMENT_AND_OUTCOME: {"doubly_robust": None},
-    Unit.RECORD: {"trial": None},
-}
+METHODS = by_unit("outcomes")
 _ADJUSTING = ("weighting", "matching")
 # How much less noise an outcome may have than another.
 _MOST_IMPORTANCE = 1000
@@ -299,14 +289,11 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
     else:
         session.attach(f"outcomes with method={question.method!r}")
     refuse_few_clusters(session.study, "outcomes", question.method, PublicData(session, question.unit).rows)
-    if pairs:
-        return pair_outcomes(PublicData(session, question.unit), question, listed).run(session)
     if question.unit is Unit.RECORD and session.study.arms is not None:
         return runs(partial(record_arm_effects, outcomes=listed))(session, question)
-    question = _with_smaller_noise(session, question, listed)
-    if question.unit is Unit.OUTCOME:
-        return runs(partial(outcome_effects, outcomes=listed))(session, question)
-    return runs(partial(record_effects, outcomes=listed))(session, question)
+    if not pairs:
+        question = _with_smaller_noise(session, question, listed)
+    return answer_by(OutcomesResult, session, "outcomes", question, outcomes=listed)
 
 
 def _with_smaller_noise(session: BaseSession, question: Question, listed: Outcomes) -> Question:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import isfinite, isnan, nan
 from pathlib import Path
@@ -17,16 +17,16 @@ from counterveil.data import (
     Range,
     Study,
     columns_as_written,
-    covariate_columns,
     public_points,
     silence,
 )
-from counterveil.data.domains import Categories, Domain, Label, LabelIndex
+from counterveil.data.domains import Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.estimators.folds.names import learner_name
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.record_policy import RankedRows, RuleOfRows, record_curve, record_policy
 from counterveil.estimators.outcome_groups import Shape
+from counterveil.estimators.pairs.groups import pair_groups
 from counterveil.estimators.policy_gains import CellEffects, gains_of_rule, points_of_curve
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.privacy import Number, Unit
@@ -35,7 +35,6 @@ from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
     checked_cost,
-    pair_groups,
     public_groups,
     refuse_unranked,
 )
@@ -44,12 +43,14 @@ from counterveil.results.effect import load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve
 from counterveil.results.question import Question, described, refuse_few_clusters
+from counterveil.rows.linear.moved_rows import session_of
 from counterveil.rows.moments.cell_scores import Codes
 from counterveil.rows.moments.placing import (
     Columns,
     RowNumbers,
     RulePlaces,
 )
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource, fixed_ambient_generators
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.settings.methods import is_number
@@ -557,14 +558,15 @@ def answer_cells(
 ) -> Answer:
     """Return an answer from the effects of cells of people, which covariates make: they are public here."""
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
-        return pair_groups(session, question, labels, codes, shape)
-    table, name = session.table, "people"
-    while name in table.study.covariates:
+        prepare = partial(pair_groups, names=labels, codes=codes, shape=shape)
+        return runs(prepare)(session, question)
+    rows = PublicData(session, question.unit).columns
+    name = "people"
+    while name in rows.study.covariates:
         name += "_"
-    study = table.study._changed(covariates={**table.study.covariates, name: Categories(labels)})
-    columns = dict(table.covariates) | {name: codes.astype(np.float64)}
-    session = session.restricted(replace(table, study=study, covariates=columns))
-    layout = Layout.of(study, (name,))
+    with_cells = rows.with_labels(name, labels, codes)
+    layout = Layout.of(with_cells.study, (name,))
+    session = session_of(session, with_cells)
     return public_groups(session, question.in_pure_noise(session.account().rule), layout, shape)
 
 
@@ -725,11 +727,13 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
             return Facts(_public(found), **gains_of_rule(public, question.level), policy=rule.name, cost=cost)
 
         session.attach(f"policy_value with protects={question.unit.value!r}")
-        codes = rule.decide(covariate_columns(session.table)).astype(np.int64)
+        codes = rule.decide(PublicData(session, question.unit).columns.shown()).astype(np.int64)
         shape = Shape("policy_value", PolicyValue, said, made, True, "of those treated and of the others")
         return answer_cells(session, question, codes, ("not treated", "treated"), shape)
     session.attach_batches()
-    refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
+    refuse_few_clusters(
+        session.study, "policy_value", question.method, PublicData(session, question.unit).rows
+    )
     rows = RuleOfRows(
         name=rule.name,
         places=RulePlaces(rule.decide, rule._sequential),
@@ -939,7 +943,9 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
     if question.unit is not Unit.RECORD:
         return _public_curve(session, question, ranking, said)
     session.attach_batches()
-    refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
+    refuse_few_clusters(
+        session.study, "targeting_curve", question.method, PublicData(session, question.unit).rows
+    )
     rows = RankedRows(
         numbers=RowNumbers(partial(effects_at, model), not reads_rows_alone(model)),
         edges=public_grid(model, session.study) if cuts is None else np.array(cuts),
@@ -955,7 +961,7 @@ def _public_curve(
 ) -> TargetingCurve:
     """Return the curve where covariates are public, and so are scores and their quantiles."""
     session.attach(f"targeting_curve with protects={question.unit.value!r}")
-    scores = effects_at(ranking.model, covariate_columns(session.table))
+    scores = effects_at(ranking.model, PublicData(session, question.unit).columns.shown())
     if ranking.cuts is None:
         parts = np.arange(1, ranking.bins) / ranking.bins
         at = np.unique(np.quantile(scores, parts, method="higher"))

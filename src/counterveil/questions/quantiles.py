@@ -14,9 +14,8 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
-from counterveil.estimators.distribution import quantiles_by_scores, quantiles_by_weights, quantiles_of_arms
-from counterveil.estimators.method import runs
 from counterveil.estimators.outcome_grids import EVEN, FOUND, Edges, even_edges
+from counterveil.estimators.registry import answer_by, by_unit
 from counterveil.privacy import Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects, QuantilesMethod
@@ -30,9 +29,7 @@ from counterveil.results.survival import QuantilesResult, check_prob
 from counterveil.session import BaseSession, BitSource
 
 # Methods by what they protect.
-METHODS = {Unit.RECORD: ("trial",)} | dict.fromkeys(
-    (Unit.OUTCOME, Unit.TREATMENT_AND_OUTCOME), ("trial", "weighting")
-)
+METHODS = by_unit("quantiles")
 # Cells that there may be: noise grows with their number.
 _FEWEST, _MOST = 2, 1000
 Grid = int | Sequence[Number] | Literal["found", "even"]
@@ -231,7 +228,6 @@ def _answer(
     session.admit(question.uses(session.study, "quantiles"))
     if question.method == "trial":
         session.attach_batches()
-        return runs(partial(quantiles_of_arms, grid=grid, probs=probs))(session, question)
-    session.attach("quantiles with method='weighting'")
-    by_covariates = quantiles_by_weights if question.unit is Unit.OUTCOME else quantiles_by_scores
-    return runs(partial(by_covariates, grid=grid, probs=probs))(session, question)
+    else:
+        session.attach("quantiles with method='weighting'")
+    return answer_by(QuantilesResult, session, "quantiles", question, grid=grid, probs=probs)

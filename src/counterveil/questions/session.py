@@ -9,7 +9,7 @@ from typing import Any
 from counterveil.accounting import Remaining
 from counterveil.data import Table
 from counterveil.data.domains import Label
-from counterveil.estimators.method import Method
+from counterveil.estimators.method import AdaptiveMethod
 from counterveil.privacy import Number, Unit
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_of, refuses_unknown
@@ -153,7 +153,7 @@ class Session(BaseSession):
         protects: Protects,
         epsilon: Number,
         delta: Number = 0,
-        method: AteMethod | Method = "auto",
+        method: AteMethod | AdaptiveMethod = "auto",
         estimand: EstimandName | None = None,
         measure: Measure = "difference",
         level: float = 0.95,

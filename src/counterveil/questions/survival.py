@@ -11,9 +11,8 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.follow_up import refuse_censored
-from counterveil.estimators.method import runs
+from counterveil.estimators.registry import answer_by, by_unit
 from counterveil.estimators.survival import SurvivalRequest as AskedByStrata
-from counterveil.estimators.survival import survival_by_strata, survival_by_weights
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects, SurvivalMethod
@@ -29,10 +28,7 @@ from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Survival
 
 # Methods by what they protect.
-METHODS = {
-    Unit.OUTCOME: ("kaplan_meier", "stratified", "weighting"),
-    Unit.RECORD: ("kaplan_meier", "stratified"),
-}
+METHODS = by_unit("survival")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +185,6 @@ def answer_survival(session: BaseSession, question: Question) -> SurvivalResult:
     session.admit(question.uses(session.study, "survival"))
     if question.method == "weighting":
         session.attach("survival with method='weighting'")
-        return runs(survival_by_weights)(session, question)
-    session.attach_batches()
-    return runs(survival_by_strata)(session, question)
+    else:
+        session.attach_batches()
+    return answer_by(SurvivalResult, session, "survival", question)

@@ -7,20 +7,20 @@ and outcome" private, covariates and their order; with "record" private, the num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Layout, Study, Sums, Table, strata_codes
+from counterveil.data import Categories, Layout, Study, Sums, Table, strata_codes
 from counterveil.data.panels import complete_sizes
-from counterveil.data.table import arm_sizes, without_rows
+from counterveil.data.table import arm_sizes, covariate_columns, without_rows
 from counterveil.errors import refusal
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Unit
 from counterveil.session import BaseSession
 
@@ -96,6 +96,24 @@ class PublicRows:
     def cached(self, name: str, make: Callable[[], Made]) -> Made:
         """Return what `make` returned when these rows were asked for it first."""
         return self._table.cached(name, make)
+
+    def codes(self, layout: Layout) -> Integers:
+        """Return the place of each row's stratum, which public covariates make."""
+        self._require("covariates", self.unit.covariates_public)
+        return strata_codes(self._table, layout)
+
+    def shown(self) -> dict[str, NDArray[Any]]:
+        """Return the covariates as people write them: labels as labels."""
+        self._require("covariates", self.unit.covariates_public)
+        return covariate_columns(self._table)
+
+    def with_labels(self, name: str, labels: Sequence[str], codes: Integers) -> PublicRows:
+        """Return the rows with one more public covariate: the place of each row's label in `labels`."""
+        self._require("covariates", self.unit.covariates_public)
+        covariates = {**self.study.covariates, name: Categories(labels)}
+        columns = dict(self._table.covariates) | {name: codes.astype(np.float64)}
+        study = self.study._changed(covariates=covariates)
+        return PublicRows(replace(self._table, study=study, covariates=columns), self.unit)
 
     def take(self, rows: slice | NDArray[np.intp]) -> PublicRows:
         """Return the same of some rows, which were chosen by what is public."""

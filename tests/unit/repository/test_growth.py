@@ -8,9 +8,8 @@ from benchmarks.growth.kept import Kept, Ratios, findings, missed
 from benchmarks.growth.questions import ASKED
 
 import counterveil as cv
-from counterveil.questions import arms, ate, cate, event_study, groups, outcomes, quantiles, survival
+from counterveil.estimators import registry
 
-AUTO = "auto"
 COVERED = {asked.covered for asked in ASKED.values()}
 
 
@@ -21,33 +20,9 @@ def questions():
 
 
 def forms():
-    """Every form of every question, from the library's own tables; `auto` is one of the others."""
-    yield from (
-        ("ate", name, unit.value)
-        for name, method in ate.METHODS.items()
-        for unit in method.forms
-        if name != AUTO
-    )
-    yield from (("arms", name, unit.value) for unit, known in arms.METHODS.items() for name in known)
-    yield from (("groups", name, unit.value) for unit, known in groups.METHODS.items() for name in known)
-    yield from (
-        ("cate", name, unit.value)
-        for name, form in cate.FORMS.items()
-        for unit in form.by_unit
-        if name != AUTO
-    )
-    yield from (
-        ("event_study", name, unit.value) for unit, known in event_study.METHODS.items() for name in known
-    )
-    yield "overlap", "auto", "record"
-    yield from (("survival", name, unit.value) for unit, known in survival.METHODS.items() for name in known)
-    yield from (
-        ("quantiles", name, unit.value) for unit, known in quantiles.METHODS.items() for name in known
-    )
-    yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
-    yield from (("outcomes", name, unit.value) for unit, known in outcomes.METHODS.items() for name in known)
-    for what in ("policy_value", "targeting_curve"):
-        yield from ((what, name, "record") for name in groups.ONE_SCORE)
+    """Every form of every question, from the library's registry; `auto` is one of the others."""
+    for question, method, unit, _ in registry.forms():
+        yield question, method, unit.value
 
 
 def published():

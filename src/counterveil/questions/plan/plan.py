@@ -1381,9 +1381,7 @@ def _every_method(
     auto = replace(cell, ask=ask(AUTO), protects=unit, method=AUTO, answers=[])
     # Two names of one form, of which that for trials stands first.
     named = reversed(METHODS.items()) if study.randomised is True else METHODS.items()
-    others = {
-        method.forms[unit]: name for name, method in named if name != AUTO and unit in method.forms
-    }.values()
+    others = {method.forms[unit]: name for name, method in named if unit in method.forms}.values()
     return [auto, *(replace(auto, ask=ask(name), method=name, auto=auto, answers=[]) for name in others)]
 
 
