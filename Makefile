@@ -100,16 +100,16 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.check_docstrings
 
-# Writes the reference pages of the command line, the errors and the values of answers from the code.
+# Writes the reference pages of the command line, the sources of rows and the values of answers from the code.
 reference: $(VENV)/.test
 	$(BIN)/python -m tools.reference
 
-$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml lab/pyproject.toml
 	@echo "Installing Counterveil and what the site needs (about a minute, once)"
-	@$(INSTALL) -e ".[docs]"
+	@$(INSTALL) -e ".[docs]" -e ./lab
 	@touch $@ $(VENV)/.demo
 
-# The documentation site in build/site/html; every notebook runs, warnings are errors.
+# The documentation site in build/site/html; audits and every notebook run, warnings are errors.
 docs: $(VENV)/.docs
 	$(BIN)/python -m tools.site --fresh
 

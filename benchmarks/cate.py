@@ -11,7 +11,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.moments.functions import choose_design
+from counterveil.estimators.moments.learner_design import choose_design
 from counterveil.numerics.products import blocks, gram, sums
 from counterveil.settings import Cate
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference.pooling import best_subset
+from counterveil.inference.site_weights import best_subset
 
 TITLE = "Pooling sites, CPU time in milliseconds: the aim is 200 for the subset among 100,000"
 REPEATS = 5

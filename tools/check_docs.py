@@ -12,9 +12,11 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.site.generated import without_audits
 
 RUNNABLE = ("README.md", "docs/tutorials/*.md", "docs/how-to/*.md", "docs/reference/ledger.md")
 LINKED = ("*.md", "docs/**/*.md", "src/**/*.md", "experiments/**/*.md")
@@ -107,9 +109,10 @@ def _run_blocks(page: str, blocks: list[tuple[int, str]], folder: str, said: str
         raise SystemExit(1) from None
 
 
-def broken_links(root: Path) -> list[str]:
-    """Return one line for each internal link that leads nowhere."""
+def broken_links(root: Path, generated: Mapping[str, str] | None = None) -> list[str]:
+    """Return one line for each internal link that leads nowhere; `generated` has pages that only the site has."""
     found: list[str] = []
+    made = {(root / name).resolve(): text for name, text in (generated or {}).items()}
     for page in sorted({path for pattern in LINKED for path in root.glob(pattern)}):
         for number, target in _links(page.read_text(encoding="utf-8")):
             if _OUTSIDE.match(target):
@@ -117,9 +120,12 @@ def broken_links(root: Path) -> list[str]:
             path, _, anchor = target.partition("#")
             goal = (page.parent / path).resolve() if path else page.resolve()
             where = f"{page.relative_to(root).as_posix()}:{number}"
-            if not goal.exists():
+            if goal not in made and not goal.exists():
                 found.append(f"{where}: {target} does not exist")
-            elif anchor and goal.suffix == ".md" and anchor not in anchors(goal.read_text(encoding="utf-8")):
+                continue
+            if not anchor or goal.suffix != ".md":
+                continue
+            if anchor not in anchors(made[goal] if goal in made else goal.read_text(encoding="utf-8")):
                 found.append(f"{where}: {target}: there is no such heading")
     return found
 
@@ -156,7 +162,7 @@ def anchors(text: str) -> set[str]:
 def main(arguments: list[str]) -> int:
     """Print the problems under the root given (default: here) and return 1 if there are any."""
     root = Path(arguments[0] if arguments else ".").resolve()
-    found = broken_links(root)
+    found = broken_links(root, without_audits())
     found += [problem for page in runnable_pages(root) if (problem := run_page(page, root))]
     print("\n".join(found) or "documents: in order")
     return bool(found)

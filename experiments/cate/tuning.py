@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.estimators.linear import functions
+from counterveil.estimators.linear import series, series_basis, series_features, series_posterior
 from experiments.cate.instances import instance
 
 CELLS = (("dataset 1", 3000, 20), ("dataset 1", 30_000, 3), ("dataset 2", 3000, 6), ("skewed 1", 3000, 6))
 FIRST = 10
 # Module, name, and the values that are tried beside the library's own.
 TRIED: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
-    (functions, "_MOST_LEVERAGE", (100.0, 4.0, 2.0, 0.7)),
-    (functions, "FALL", (3.0,)),
-    (functions, "_SCALES", ((0.002, 0.03, 0.3), (0.01, 0.1, 1.0))),
-    (functions, "_HIDDEN", (0.05, 0.5)),
-    (functions, "_SAFE", (1.0, 3.0)),
-    (functions, "SEARCH_STEPS", (4, 6)),
-    (functions, "_CLIPPED", ((1.2, 1.2), (2.4, 0.6))),
-    (functions, "_FEW_COVARIATES", ((4, 7, 2, 10), (4, 7, 2, 30))),
-    (functions, "_MANY_COVARIATES", ((4, 7, 2, 20), (4, 7, 2, 30), (4, 7, 2, 55))),
+    (series_features, "_MOST_LEVERAGE", (100.0, 4.0, 2.0, 0.7)),
+    (series_basis, "FALL", (3.0,)),
+    (series_posterior, "_SCALES", ((0.002, 0.03, 0.3), (0.01, 0.1, 1.0))),
+    (series_posterior, "_HIDDEN", (0.05, 0.5)),
+    (series, "_SAFE", (1.0, 3.0)),
+    (series, "SEARCH_STEPS", (4, 6)),
+    (series, "_CLIPPED", ((1.2, 1.2), (2.4, 0.6))),
+    (series, "_FEW_COVARIATES", ((4, 7, 2, 10), (4, 7, 2, 30))),
+    (series, "_MANY_COVARIATES", ((4, 7, 2, 20), (4, 7, 2, 30), (4, 7, 2, 55))),
 )
 
 

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference.pooling import PooledMeans
+from counterveil.inference.pooled_means import PooledMeans
 from counterveil.inference.quotient import RATIO
 from counterveil.results import MeasureResult
 from experiments.measures.counting import HEADING, covered

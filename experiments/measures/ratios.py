@@ -15,9 +15,9 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
-from counterveil.estimators.linear import arm_means as arm_pair
-from counterveil.estimators.linear.arm_means import MEANS, VARIANCES, plain_mean, share_of
-from counterveil.estimators.linear.effect import effect_plan
+from counterveil.estimators.linear import both_means
+from counterveil.estimators.linear.arm_means import share_of
+from counterveil.estimators.linear.budget_split import effect_plan
 from counterveil.estimators.moments.trial_means import means_plan, released_means
 from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.quotient import RATIO
@@ -25,6 +25,7 @@ from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
 from counterveil.results.question import Question
+from counterveil.rows.linear.arm_mean import plain_mean, release_means
 from counterveil.rows.linear.sensitivity import ArmMean
 from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.session import Gate, SeededNoise
@@ -71,14 +72,15 @@ def outcome_draws(sizes: tuple[int, int], epsilon: float) -> Callable[[tuple[int
     question = Question.ask(epsilon=epsilon, delta=0, level=0.95, **asked, **left_open)
     bounds = ArmMean(Fraction(1), sizes[0]), ArmMean(Fraction(1), sizes[1])
     share = share_of(bounds, question)
-    plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})
+    plan = in_parallel(
+        effect_plan(question, share), {"effect": both_means.MEANS, "variance": both_means.VARIANCES}
+    )
 
     def draw(events: tuple[int, int], seed: int) -> Means:
-        one, other = (
-            plain_mean(_arm(rows, several), _UNIT) for rows, several in zip(sizes, events, strict=True)
-        )
-        found = arm_pair.release(Gate(plan, SeededNoise(seed)), bounds, (one, other), share > 0)
-        return arm_pair.released_means(bounds, found, (Fraction(0), Fraction(1)))
+        exact = [plain_mean(_arm(rows, several), _UNIT) for rows, several in zip(sizes, events, strict=True)]
+        gate = Gate(plan, SeededNoise(seed))
+        found = release_means(gate, exact, bounds, [share > 0] * 2, both_means.MEANS, both_means.VARIANCES)
+        return both_means.released_means(bounds, found, (Fraction(0), Fraction(1)))
 
     return draw
 

@@ -14,27 +14,22 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS
-from counterveil.estimators.linear.effect import (
-    VarianceForm,
-    WithBias,
-    chosen_residual_variance,
-    chosen_share,
-    effect_plan,
-    expected_part,
-    sensitivity_of,
-    variance_by_arm,
-)
+from counterveil.estimators.linear.budget_split import chosen_share, effect_plan
 from counterveil.estimators.linear.kernels.pairing import covariate_pairs, score_pairs
+from counterveil.estimators.linear.matching import variance_by_arm
 from counterveil.estimators.linear.matching_design import chosen_match
+from counterveil.estimators.linear.variance_choice import chosen_residual_variance, expected_part
 from counterveil.estimators.linear.weighting import unit_noise
 from counterveil.estimators.linear.weighting_design import weighted
-from counterveil.inference.uncertainty import Uncertainty
-from counterveil.inference.variance_inflation import HEADROOM, inflation
-from counterveil.privacy import Estimand
+from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
+from counterveil.privacy import Estimand, Unit
 from counterveil.results.question import Question
 from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.residual_variance import ResidualVariance
+from counterveil.rows.linear.variance_forms import VarianceForm, WithBias
+from counterveil.rows.linear.weighted_outcomes import linear_bounds
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Matching, Weighting
 from experiments.outcome_level.designs import (
     Design,
@@ -66,7 +61,7 @@ def by_weighting(variance_by: str) -> Callable[[Design, Question], Linear]:
         settings = Weighting(variance_by=variance_by)
         scores = design.for_weighting
         noise = unit_noise(question, None, scores.arms)
-        found = weighted(design.table, scores, settings, Estimand.ATE, noise)
+        found = weighted(PublicRows(design.table, Unit.OUTCOME), scores, settings, Estimand.ATE, noise)
         treated = design.table.treated
         if variance_by == "arm":
             form = chosen_residual_variance(found, treated, question)
@@ -85,7 +80,7 @@ def by_matching(variance_by: str) -> Callable[[Design, Question], Linear]:
         unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores
         settings, epsilon = Matching(variance_by=variance_by), float(question.budget.epsilon)
         found = chosen_match(scores, settings, "ATE", epsilon, unit).matching.coefficients
-        form = variance_by_arm(design.table, scores, settings, found, question)
+        form = variance_by_arm(PublicRows(design.table, Unit.OUTCOME), scores, settings, found, question)
         return Linear(found, form or paired_variance(found, *score_pairs(design.table.treated, scores.score)))
 
     return build
@@ -115,7 +110,7 @@ class Cell:
 
 def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cell]:
     form, variance_form = linear_form(linear.coefficients), linear.variance_form
-    sensitivity = sensitivity_of(design.table, form, variance_form)
+    sensitivity = linear_bounds(PublicRows(design.table, Unit.OUTCOME), form, variance_form)
     plain = variance_form.form if isinstance(variance_form, WithBias) else variance_form
     part = expected_part(plain, linear.coefficients) if isinstance(plain, ResidualVariance) else 1.0
     share = chosen_share(sensitivity, question, part)

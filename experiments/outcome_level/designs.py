@@ -17,7 +17,8 @@ from counterveil.datasets import acic2016, ihdp, synth
 from counterveil.estimators.linear.matching_design import Scored, scored
 from counterveil.estimators.linear.spline_score import ScoredRows
 from counterveil.estimators.linear.weighting import weighting_design
-from counterveil.privacy import exact
+from counterveil.privacy import Unit, exact
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Weighting
 
 # Seeds of Synth. Its covariates are unbalanced by chance in one direction or another, and an outcome whose
@@ -37,12 +38,12 @@ class Design:
     @cached_property
     def scores(self) -> Scored:
         """The scores of matching."""
-        return scored(self.table)
+        return scored(PublicRows(self.table, Unit.OUTCOME))
 
     @cached_property
     def for_weighting(self) -> ScoredRows:
         """The scores that weights are made from."""
-        return weighting_design(self.table, Weighting())
+        return weighting_design(PublicRows(self.table, Unit.OUTCOME), Weighting())
 
 
 def attached(data, draws: list[np.ndarray]) -> tuple[Table, list[np.ndarray]]:

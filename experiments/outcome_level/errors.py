@@ -9,19 +9,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.estimators.linear.effect import (
-    chosen_residual_variance,
-    chosen_share,
-    effect_plan,
-    expected_part,
-    sensitivity_of,
-)
+from counterveil.estimators.linear.budget_split import chosen_share, effect_plan
 from counterveil.estimators.linear.matching_design import chosen_match, match, published_limits
+from counterveil.estimators.linear.variance_choice import chosen_residual_variance, expected_part
 from counterveil.estimators.linear.weighting import unit_noise
 from counterveil.estimators.linear.weighting_design import weighted
-from counterveil.privacy import Estimand
+from counterveil.privacy import Estimand, Unit
 from counterveil.results.question import Question
+from counterveil.rows.linear.weighted_outcomes import linear_bounds
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Matching, Weighting
 from experiments.outcome_level.instances import NEIGHBOURS, Instance
 from experiments.weighting_tuning.expected_error import (
@@ -96,13 +93,13 @@ def weighting(share: float | None) -> Callable[[Instance, float], Errors]:
         fixed = None if share is None else Fraction(share)
         design = instance.for_weighting
         noise = unit_noise(question, fixed, design.arms)
-        chosen = weighted(instance.table, design, settings, Estimand.ATE, noise)
+        chosen = weighted(PublicRows(instance.table, Unit.OUTCOME), design, settings, Estimand.ATE, noise)
         used = fixed
         if used is None:
             form = linear_form(chosen.weights)
             variance_form = chosen_residual_variance(chosen, instance.table.treated, question)
             part = expected_part(variance_form, chosen.weights)
-            sensitivity = sensitivity_of(instance.table, form, variance_form)
+            sensitivity = linear_bounds(PublicRows(instance.table, Unit.OUTCOME), form, variance_form)
             used = chosen_share(sensitivity, question, part)
         left = dict(effect_plan(question, used).amounts)["effect"]
         return one_draw(instance, chosen.weights, float(left))

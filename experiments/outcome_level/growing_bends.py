@@ -17,6 +17,8 @@ import numpy as np
 
 from counterveil.estimators.linear import weighting_design
 from counterveil.estimators.linear.weighting import weighted_effect
+from counterveil.privacy import Unit
+from counterveil.rows.public import PublicRows
 from experiments.causal.designs import Design, bent, correlated
 from experiments.causal.expected import figures as expected
 from experiments.outcome_level.redrawn import EPSILONS, attached, question_of
@@ -33,7 +35,9 @@ FORMS = {"without growth": ((4, 10), 1.0), "with growth": (None, None)}
 
 def figures(design: Design, sd: float, epsilon: float = 1.0) -> tuple[float, float, float]:
     """Return bias, standard error from sampling and that of noise."""
-    effect = weighted_effect(attached(design, 0), question_of(epsilon, "weighting", "ATE"))
+    effect = weighted_effect(
+        PublicRows(attached(design, 0), Unit.OUTCOME), question_of(epsilon, "weighting", "ATE")
+    )
     order = np.argsort(~design.treated, kind="stable")
     means = np.where(design.treated, design.means[1], design.means[0])[order]
     bias = float(effect.coefficients @ means) - design.truth("ATE")

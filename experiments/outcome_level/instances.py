@@ -10,6 +10,8 @@ from functools import cache, cached_property
 
 from counterveil.estimators.linear.spline_score import ScoredRows
 from counterveil.estimators.linear.weighting import weighting_design
+from counterveil.privacy import Unit
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Weighting
 from counterveil_lab.reproduce.papers.private_matching.studies import Benchmark, benchmark
 
@@ -41,7 +43,7 @@ class Instance(Benchmark):
     @cached_property
     def for_weighting(self) -> ScoredRows:
         """The scores that weights are made from."""
-        return weighting_design(self.table, Weighting())
+        return weighting_design(PublicRows(self.table, Unit.OUTCOME), Weighting())
 
 
 @cache

@@ -22,6 +22,8 @@ from counterveil.data import Table
 from counterveil.data.domains import to_steps
 from counterveil.estimators.linear.weighting import weighted_effect, weighting_design
 from counterveil.estimators.linear.weighting_design import features_of
+from counterveil.privacy import Unit
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Weighting, methods
 from experiments.causal.designs import Design
 from experiments.causal.plain import aipw
@@ -84,7 +86,9 @@ def print_tuning(folder: Path, draws: int, shares: list[float]) -> None:
 def weights(design: Design, estimand: str, share: float, epsilon: float = 4.0) -> np.ndarray:
     """Return the weights (n,) of weighting with this share of leaves, in the order of the design's rows."""
     set_share(share)
-    found = weighted_effect(attached(design, 0), question_of(epsilon, "weighting", estimand)).coefficients
+    found = weighted_effect(
+        PublicRows(attached(design, 0), Unit.OUTCOME), question_of(epsilon, "weighting", estimand)
+    ).coefficients
     ordered = np.empty_like(found)
     ordered[np.argsort(~design.treated, kind="stable")] = found
     set_share(DEFAULTS)
@@ -94,7 +98,8 @@ def weights(design: Design, estimand: str, share: float, epsilon: float = 4.0) -
 def balanced(table: Table) -> np.ndarray:
     """Return a constant and the features that weights balance, but for leaves."""
     settings = Weighting(features=tuple(name for name in Weighting().balanced if name != "tree_leaves"))
-    features, *_ = features_of(table, weighting_design(table, settings), settings)
+    rows = PublicRows(table, Unit.OUTCOME)
+    features, *_ = features_of(rows, weighting_design(rows, settings), settings)
     return np.column_stack([np.ones(table.rows), features.astype(np.float64)])
 
 

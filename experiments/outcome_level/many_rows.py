@@ -19,6 +19,8 @@ from scipy.special import ndtr
 
 from counterveil.estimators.linear.weighting import weighted_effect
 from counterveil.numerics.propensity import fit_propensity
+from counterveil.privacy import Unit
+from counterveil.rows.public import PublicRows
 from experiments.causal.designs import Design, bent, correlated
 from experiments.outcome_level.redrawn import attached, question_of
 from experiments.outcome_level.surfaces import bent_kind
@@ -83,9 +85,11 @@ def regressed(design: Design) -> np.ndarray:
 
 def in_memory(design: Design) -> np.ndarray:
     """Return the coefficients of `weighting`, in the order of the rows."""
-    effect = weighted_effect(attached(design, 0), question_of(1.0, "weighting", "ATE"))
+    effect = weighted_effect(
+        PublicRows(attached(design, 0), Unit.OUTCOME), question_of(1.0, "weighting", "ATE")
+    )
     found = np.empty(len(design.treated))
-    found[np.argsort(~design.treated, kind="stable") if effect.table else slice(None)] = effect.coefficients
+    found[np.argsort(~design.treated, kind="stable") if effect.rows else slice(None)] = effect.coefficients
     return found
 
 

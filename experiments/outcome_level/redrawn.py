@@ -18,13 +18,17 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.estimators.linear.effect import LinearEffect, chosen_share, effect_plan, sensitivity_of
+from counterveil.estimators.linear.budget_split import chosen_share, effect_plan
 from counterveil.estimators.linear.kernels.pairing import consecutive_pairs
-from counterveil.estimators.linear.weighting import matched_effect, weighted_effect
-from counterveil.inference.uncertainty import Uncertainty
-from counterveil.inference.variance_inflation import HEADROOM, inflation
+from counterveil.estimators.linear.linear_estimator import LinearEffect
+from counterveil.estimators.linear.matching import matched_effect
+from counterveil.estimators.linear.weighting import weighted_effect
+from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
+from counterveil.privacy import Unit
 from counterveil.results.question import Question
+from counterveil.rows.linear.weighted_outcomes import linear_bounds
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.public import PublicRows
 from experiments.causal.designs import Design, bent, births, correlated, varying
 from experiments.causal.plain import aipw
 from experiments.causal.real import acic, fitted, ihdp_file
@@ -91,7 +95,7 @@ def question_of(epsilon: float, method: str, estimand: str, settings: object = N
     )  # fmt: skip
 
 
-def in_means(table: Table, question: Question) -> LinearEffect:  # noqa: ARG001
+def in_means(table: PublicRows, question: Question) -> LinearEffect:  # noqa: ARG001
     """Return the difference in means as a weighted sum."""
     treated = table.treated
     weights = np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())
@@ -99,7 +103,7 @@ def in_means(table: Table, question: Question) -> LinearEffect:  # noqa: ARG001
     return LinearEffect("difference in means", weights, pairs, ())
 
 
-METHODS: dict[str, Callable[[Table, Question], LinearEffect]] = {
+METHODS: dict[str, Callable[[PublicRows, Question], LinearEffect]] = {
     "weighting": weighted_effect,
     "matching": matched_effect,
     "difference_in_means": in_means,
@@ -113,10 +117,11 @@ class Answers:
         self, table: Table, method: str, epsilon: float, estimand: str, settings: object = None
     ) -> None:
         question = question_of(epsilon, method, estimand, settings)
-        effect = METHODS[method](table, question)
-        self.order = np.argsort(~table.treated, kind="stable") if effect.table else np.arange(table.rows)
+        rows = PublicRows(table, Unit.OUTCOME)
+        effect = METHODS[method](rows, question)
+        self.order = np.argsort(~table.treated, kind="stable") if effect.rows else np.arange(table.rows)
         self.form, self.variance_form = linear_form(effect.coefficients), effect.variance_form()
-        self.sensitivity = sensitivity_of(table, self.form, self.variance_form)
+        self.sensitivity = linear_bounds(rows, self.form, self.variance_form)
         share = chosen_share(self.sensitivity, question, effect.expected_part)
         plan, self.cap = effect_plan(question, share), float(self.sensitivity.variance_cap)
         self.noise = plan.noise("effect", self.sensitivity.estimate)

@@ -17,6 +17,8 @@ import numpy as np
 from counterveil.estimators.linear.kernels.balancing import balance_weights
 from counterveil.estimators.linear.spline_score import ScoredRows
 from counterveil.estimators.linear.weighting_design import features_of
+from counterveil.privacy import Unit
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Weighting
 from counterveil.settings.methods import BLOCKS
 from experiments.outcome_level.errors import one_draw, paper
@@ -105,7 +107,7 @@ def features(instance: Instance, candidate: Candidate) -> np.ndarray:
     rows = instance.for_weighting
     if candidate.score_of == "matching":
         rows = ScoredRows(instance.table.treated, instance.design.score)
-    usual, *_ = features_of(instance.table, rows, settings)
+    usual, *_ = features_of(PublicRows(instance.table, Unit.OUTCOME), rows, settings)
     usual = usual.astype(np.float64) * sqrt(sum(BLOCKS[name] for name in candidate.blocks))
     if candidate.more is None:
         return usual

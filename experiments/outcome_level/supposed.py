@@ -21,11 +21,14 @@ import numpy as np
 from counterveil.data import Outcome, Range, Study, Table, Treatment, Trial
 from counterveil.datasets import lalonde, nhefs, nsw, pension401k, star
 from counterveil.datasets.dataset import Dataset
-from counterveil.estimators.linear.difference_in_means import chosen_share as means_share
-from counterveil.estimators.linear.effect import chosen_share, effect_plan, sensitivity_of
+from counterveil.estimators.linear.budget_split import chosen_share, effect_plan
+from counterveil.estimators.linear.difference_in_means import variance_share_of as means_share
 from counterveil.estimators.linear.weighting import weighted_effect
+from counterveil.privacy import Unit
 from counterveil.rows.linear.sensitivity import MeanContrast
+from counterveil.rows.linear.weighted_outcomes import linear_bounds
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.public import PublicRows
 from counterveil.settings import DifferenceInMeans as MeansSettings
 from counterveil.settings import Weighting
 from counterveil.settings.methods import assumed_sd
@@ -51,10 +54,12 @@ Judge = Callable[[Table, np.ndarray], np.ndarray]
 def weights(table: Table, epsilon: float, settings: Weighting) -> tuple[np.ndarray, float]:
     """Return the coefficients of the rows as they are, and the variance of their noise for a range of 1."""
     question = question_of(epsilon, "weighting", "ATE", settings)
-    effect = weighted_effect(table, question)
+    effect = weighted_effect(PublicRows(table, Unit.OUTCOME), question)
     share = effect.share
     if share is None:
-        bounds = sensitivity_of(table, linear_form(effect.coefficients), effect.variance_form())
+        bounds = linear_bounds(
+            PublicRows(table, Unit.OUTCOME), linear_form(effect.coefficients), effect.variance_form()
+        )
         share = chosen_share(bounds, question, effect.expected_part)
     own = np.empty(table.rows)
     own[np.argsort(~table.treated, kind="stable")] = effect.coefficients

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 import counterveil as cv
-from counterveil.inference.pooling import heterogeneity, released_variance
+from counterveil.inference.heterogeneity import heterogeneity
+from counterveil.inference.site_weights import released_variance
 from experiments.pooling.simulation import STUDY
 
 MEAN_EFFECT = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference.pooling import POOLING_METHODS
+from counterveil.inference.site_weights import POOLING_METHODS
 
 MEAN_EFFECT = 0.1
 STUDY = cv.Study(

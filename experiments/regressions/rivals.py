@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import counterveil as cv
-from counterveil.estimators.moments.regression import Columns
+from counterveil.estimators.moments.regression_columns import columns_of
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget
 from counterveil.results.regression import parse_formula
@@ -40,7 +40,7 @@ def ordinary(design: Design, data: People) -> Found:
 
 def _terms(design: Design) -> tuple[list[str], list[str]]:
     """Return the names of the regressors and of the instruments of a design's formula."""
-    columns = Columns.of(design.study, design.outcomes, design.terms)
+    columns = columns_of(design.study, design.outcomes, design.terms)
     found = parse_formula(design.formula, columns.names, dict(columns.groups))
     exogenous = ["Intercept", *found.regressors]
     return [*exogenous, *found.endogenous], [*exogenous, *found.instruments]

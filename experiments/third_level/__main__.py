@@ -23,8 +23,9 @@ from counterveil.data import Table
 from counterveil.data.features import feature_sets
 from counterveil.errors import CounterveilError
 from counterveil.estimators.moments.arm_chain import shortest
-from counterveil.estimators.pairs.effect import chosen
-from counterveil.privacy import Budget
+from counterveil.estimators.pairs.budget import chosen
+from counterveil.privacy import Budget, Unit
+from counterveil.rows.public import PublicRows
 from experiments.third_level.designs import DESIGNS, Design
 
 LEVEL = "treatment and outcome"
@@ -108,7 +109,7 @@ def features_of(design: Design, protects: str, epsilon: str, delta: str) -> np.n
     if key not in _FEATURES:
         table, budget = Table.attach(design.drawn(0), design.study), Budget(epsilon, delta)
         if protects == LEVEL:
-            _FEATURES[key] = chosen(table, budget).rows.z
+            _FEATURES[key] = chosen(PublicRows(table, Unit.TREATMENT_AND_OUTCOME), budget).features.z
         else:
             noise = ("gaussian", "staircase") if budget.delta else ("staircase",)
             found = shortest(feature_sets(design.study), table.rows, budget, noise).features

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from counterveil.questions.plan.assumptions import Assumptions, Decision
     from counterveil.questions.plan.plan import plan
     from counterveil.questions.policy import Policy, policy_value, targeting_curve
-    from counterveil.questions.pooled import pool
+    from counterveil.questions.pooling.pool import pool
     from counterveil.questions.quantiles import quantiles
     from counterveil.questions.session import Session
     from counterveil.questions.survival import survival
@@ -118,7 +118,7 @@ _HOMES = {
     "plan": "questions.plan",
     "plots": "report",
     "policy_value": "questions.policy",
-    "pool": "questions.pooled",
+    "pool": "questions.pooling.pool",
     "published": "published",
     "quantiles": "questions.quantiles",
     "results": "results",

@@ -11,7 +11,7 @@ import counterveil as cv
 from counterveil.cli import main
 from counterveil.errors import CounterveilError
 from counterveil.questions.ate import settings_from_text
-from counterveil.questions.pooled import PooledResult
+from counterveil.questions.pooling.effects import PooledResult
 
 STUDY = cv.Study(
     treatment="arm",

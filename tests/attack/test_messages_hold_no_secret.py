@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from tests.thinned import ALL, thinned
 
 import counterveil
 import counterveil as cv
 from counterveil.cli import main
+from counterveil.cli.app import program
 from counterveil.errors import ParameterError
 from counterveil.report.airlock import csv_of
 
@@ -51,14 +51,14 @@ def test_an_error_that_nobody_foresaw_shows_neither_its_text_nor_a_traceback(mon
         assert json.loads(said)["error"]["code"] == "CV-X060"
 
 
-def test_a_traceback_never_shows_variables(monkeypatch, capsys):
-    made = []
-    typer_class = typer.Typer
-    monkeypatch.setattr(typer, "Typer", lambda **given: made.append(given) or typer_class(**given))
-    run(monkeypatch, capsys, "explain", "CV-L090")
-    assert made
-    assert all(given["pretty_exceptions_show_locals"] is False for given in made)
-    assert all(given["pretty_exceptions_enable"] is False for given in made)
+def groups(group):
+    return [group, *(below for each in group.groups.values() for below in groups(each))]
+
+
+def test_a_traceback_never_shows_variables():
+    made = [each.app for each in groups(program)]
+    assert len(made) == 5
+    assert not any(each.pretty_exceptions_show_locals or each.pretty_exceptions_enable for each in made)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from scipy.stats import norm
 from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
-from counterveil.estimators.moments.functions import LearnerFit, Passes, System, effect_weights
+from counterveil.estimators.moments.learner_fit import LearnerFit, Passes, System, effect_weights
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import FoldModels
 from counterveil.results.functions import one_effect_model
 
 # The package's front door `cate` hides the folder of that name.
-fitting = import_module("counterveil.estimators.moments.functions")
+fitting = import_module("counterveil.estimators.moments.learner_fit")
 LARGE = people(10_000, 31)
 GRID = {"x": np.array([-0.5, 0.25, 1.0, 1.75, 2.5]), "site": np.array(["a", "b", "c", "a", "b"])}
 OWN = 0.9 * (1 + 0.3 * GRID["x"])

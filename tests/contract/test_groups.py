@@ -13,8 +13,8 @@ from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 import counterveil as cv
 from counterveil.estimators.moments.cell_tallies import Tallies, model_errors
 from counterveil.estimators.moments.group_score import AdjustedScore, PlainScore
+from counterveil.estimators.moments.record_groups import cell_ratios
 from counterveil.inference.noisy_ratio import NoisyRatio
-from counterveil.questions.groups import cell_ratios
 
 TRIAL = people(1500, 21, confounded=False)
 N, HALF = 1500, WIDTH / 2

@@ -26,8 +26,8 @@ from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import doubly_robust as proved_cross_fit
+from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.score_sums import ArmScore, ScoreMoments
-from counterveil.rows.moments.scores import ArmLines
 from counterveil.rows.moments.trial_residuals import Direction, residuals_by_arm
 from counterveil.rows.moments.weighted_moments import WeightedMeans
 from counterveil.rows.records import Records

@@ -13,11 +13,9 @@ import counterveil as cv
 from counterveil.accounting import open_ledger
 from counterveil.accounting.accounts import GENESIS, seal
 from counterveil.privacy import Budget
-from counterveil.rows.moments.sensitivity import (
-    arm_statistics,
-    free_gram,
-    residual_moments,
-)
+from counterveil.rows.moments.arm_statistics import arm_statistics
+from counterveil.rows.moments.grams import free_gram
+from counterveil.rows.moments.residual_products import residual_moments
 from counterveil.session import Gate, Plan
 
 TRIAL = people(500, 3, confounded=False)

@@ -11,8 +11,12 @@ from tests.contract.trials import HIGH, LOW, WIDTH, people, study
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.linear import functions
-from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.estimators.linear import series
+from counterveil.estimators.linear.series_features import functions_of
+from counterveil.privacy import Unit
+from counterveil.rows.linear.linear_map import Residuals
+from counterveil.rows.public import PublicRows
+from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Series
 
 LARGE = people(10_000, 31)
@@ -41,7 +45,8 @@ def features(x, site):
 
 def regression(data):
     """The weighted regression by its definition: rows Z, weights that bound leverage, and the weights of the effect."""
-    made = functions.functions_of(Table.attach(data, study()), Series(degree=2, products=False))
+    public = PublicRows(Table.attach(data, study()), Unit.OUTCOME)
+    made = functions_of(public, Series(degree=2, products=False))
     phi = np.column_stack([np.ones(len(data["x"])), *features(data["x"], data["site"]).values()])
     z = np.hstack([phi, made.residual[:, None] * phi])
     leverage = np.einsum("ij,jk,ik->i", z, np.linalg.inv(z.T @ z), z)
@@ -111,23 +116,24 @@ def test_noise_is_as_large_as_it_claims():
 
 
 def test_levels_sizes_and_squares_by_their_definitions():
-    table = Table.attach(LARGE, study())
+    public = PublicRows(Table.attach(LARGE, study()), Unit.OUTCOME)
     plan = Plan.split(
         cv.Budget(10**6, "1e-6"),
-        dict.fromkeys(("levels", "squares", *functions.search_names("size")), 1),
+        dict.fromkeys(("levels", "squares", *series.search_names("size")), 1),
         "gaussian",
         dict.fromkeys(("levels", "squares"), Kind.VECTOR),
     )
-    gate = Gate(plan, SeededNoise(1))
+    budget = cv.Budget(10**6, "1e-6")
+    gate = Gate(plan, SeededNoise(1), rows=BaseSession(LARGE, study(), budget=budget))
     t = LARGE["t"] == 1
-    levels = functions.release_levels(gate, "levels", table)
+    levels = series.release_levels(gate, "levels", public)
     assert_allclose(levels, [LARGE["y"][~t].mean(), LARGE["y"][t].mean()], atol=1e-3)
     around = np.full(len(t), 0.5)
-    residuals = functions.Residuals.of(table, around, 1.0)
-    squares, _ = functions.release_squares(gate, "squares", residuals)
+    residuals = Residuals.of(public, around, 1.0)
+    squares, _ = residuals.release_squares(gate, "squares")
     clipped = np.clip(LARGE["y"] - 0.5, -1, 1) ** 2
     assert_allclose(squares, [clipped[~t].mean(), clipped[t].mean()], atol=1e-3)
-    size = functions.release_size(gate, "size", functions.Residuals.of(table, around), 0.1)
+    size = series.find_size(gate, "size", Residuals.of(public, around), 0.1)
     above = np.mean(np.abs(LARGE["y"] - 0.5) > size)
     # One step of the grid is a sixth, so that fewer than a tenth lie above and more than a twentieth.
     assert 0.03 < above <= 0.1

@@ -5,11 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, WIDTH, ask, on_grid, people, study
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.estimators.linear.matching import matched_effect
 from counterveil.estimators.linear.matching_design import scored
-from counterveil.estimators.linear.weighting import matched_effect, weighted_effect
+from counterveil.estimators.linear.weighting import weighted_effect
 from counterveil.questions.ate import AteArguments
 
 PEOPLE = people(600, 8)
@@ -64,7 +66,7 @@ def test_matching_by_row_pairs(passed, estimand):
     settings = cv.settings.Matching(neighbours=1, limit=None, variance_by="row")
     more = {"epsilon": 8, "mechanism": "laplace", "estimand": estimand, "settings": settings}
     result = ask(PEOPLE, study(), "matching", "outcome", **more)
-    score = scored(Table.attach(PEOPLE, study())).score
+    score = scored(public_rows(Table.attach(PEOPLE, study()))).score
     c = one_to_one(estimand, score)
     assert passed["effect"].statistic == pytest.approx(c @ (Y - LOW), abs=CUT)
     linear_fields(passed, result, c, epsilon=8)
@@ -80,11 +82,11 @@ def test_matching_by_row_pairs(passed, estimand):
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("method", ["matching", "weighting"])
 def test_coefficients_make_the_arms_alike(passed, estimand, method):
-    table = Table.attach(PEOPLE, study())
+    table = public_rows(Table.attach(PEOPLE, study()))
     result = ask(PEOPLE, study(), method, "outcome", mechanism="laplace", estimand=estimand)
     maker = {"matching": matched_effect, "weighting": weighted_effect}[method]
     effect = maker(table, asked(method, estimand, None))
-    treated = (effect.table or table).treated
+    treated = (effect.rows or table).treated
     c = effect.coefficients
     # Weighting puts the treated rows first.
     order = np.argsort(~T, kind="stable") if method == "weighting" else np.arange(N)
@@ -113,7 +115,7 @@ def test_coefficients_make_the_arms_alike(passed, estimand, method):
 def test_without_noise_it_is_the_weighted_sum(estimand, method):
     result = ask(PEOPLE, study(), method, "outcome", epsilon=SHARP, estimand=estimand)
     maker = {"matching": matched_effect, "weighting": weighted_effect}[method]
-    effect = maker(Table.attach(PEOPLE, study()), asked(method, estimand, None, SHARP))
+    effect = maker(public_rows(Table.attach(PEOPLE, study())), asked(method, estimand, None, SHARP))
     order = np.argsort(~T, kind="stable") if method == "weighting" else np.arange(N)
     assert result.estimate == pytest.approx(effect.coefficients @ Y[order], abs=1e-4)
 
@@ -132,7 +134,7 @@ def test_weighting_less_a_prediction(passed):
     )
     result = ask(data, declared, "weighting", "outcome", mechanism="laplace", settings=settings)
     given = asked("weighting", "ATE", settings)
-    effect = weighted_effect(Table.attach(data, declared), given)
+    effect = weighted_effect(public_rows(Table.attach(data, declared)), given)
     order = np.argsort(~T, kind="stable")
     left = np.clip(Y - guess, -1, 3)[order]
     assert not np.allclose(left, (Y - guess)[order])  # some are clamped

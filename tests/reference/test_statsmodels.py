@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.inference.pooling import heterogeneity
+from counterveil.inference.heterogeneity import heterogeneity
 
 DIGITS = 2e-3  # three digits
 FREE = {"epsilon": 100_000, "noise": cv.SeededNoise(1)}

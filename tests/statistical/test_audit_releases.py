@@ -7,39 +7,34 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_map
-from counterveil.estimators.linear.functions import series_basis
+from counterveil.estimators.linear.series_basis import series_basis
 from counterveil.estimators.moments.outcome_location import OutcomeLocation, locate_outcomes
 from counterveil.estimators.moments.row_scale import RowScale
 from counterveil.estimators.moments.score_clip import SIZES
-from counterveil.estimators.outcome_place import WHOLE, Spread, find_place
-from counterveil.estimators.pairs.effect import (
-    ARM_SCORES,
-    WHOLE_SCORES,
-    Fit,
-    Functions,
-    Models,
-    Target,
-    arm_sums,
-    best_scores,
-    feature_sets,
-    function_sensitivity,
-    function_sums,
-    pair_sensitivity,
-    pair_sums,
-)
+from counterveil.estimators.outcome_place import Spread, find_place
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import Fit, Models
+from counterveil.estimators.pairs.scores import Target, best_scores
+from counterveil.estimators.pairs.series import Functions
 from counterveil.numerics.bases import Axis
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.rows.moments.arm_grams import release_arm_grams
 from counterveil.rows.moments.feature_moments import release_look
+from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.residual_products import release_arm_residuals
 from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import ArmScore, OwnScore, release_arm_score, release_own_scores
-from counterveil.rows.moments.scores import ArmLines
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_window import WHOLE
+from counterveil.rows.pairs.functions import function_sensitivity, function_sums
+from counterveil.rows.pairs.moments import arm_sums, pair_sensitivity, pair_sums
+from counterveil.rows.pairs.scores import ARM_SCORES, WHOLE_SCORES
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
@@ -214,11 +209,11 @@ def sums_of(made, form, arms):
 
 
 def score(gate, made, _pure):
-    gate.release_cells("score", sums_of(made, WHOLE_SCORES, arms=False), WHOLE_SCORES[1])
+    gate.release_cells("score", sums_of(made, WHOLE_SCORES, arms=False), WHOLE_SCORES.l1)
 
 
 def arm_scores(gate, made, _pure):
-    gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES[1])
+    gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES.l1)
 
 
 def functions(gate, made, _pure):
@@ -238,7 +233,7 @@ def arm_models(gate, made, _pure):
 
 
 def centre(gate, made, pure):
-    find_place(gate, made, pure)
+    find_place(gate, OutcomeHistograms(pure, rows=public_rows(made)), made.rows)
 
 
 # What is released, and the pairs that move it furthest.

@@ -37,7 +37,8 @@ from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import run_sum
-from counterveil.questions.pooled import PooledMoments, PooledTable
+from counterveil.questions.pooling.moments import PooledMoments
+from counterveil.questions.pooling.tables import PooledTable
 from counterveil.results import MeasureResult
 
 _SECONDS = 5.0

@@ -8,7 +8,7 @@ from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
 _DIFFERENCES = "contract/test_differences.py"
-_SITES = "unit/estimators/linear/test_difference_in_means.py"
+_SITES = "unit/rows/linear/test_difference_in_means.py"
 _WEIGHTS = "contract/test_weights.py"
 _STRATA = "contract/test_strata.py"
 _CLUSTERS = "contract/test_clusters.py"
@@ -16,13 +16,13 @@ _CLUSTERS = "contract/test_clusters.py"
 COMPARISONS: tuple[Mutant, ...] = (
     # Difference in means, outcomes private.
     _of(
-        "difference_in_means.release",
+        "arm_contrast.release_contrast",
         "(arms.treated.mean() - arms.control.mean())",
         "(arms.control.mean() - arms.treated.mean())",
         _DIFFERENCES,
     ),
     _of(
-        "difference_in_means.release",
+        "arm_contrast.release_contrast",
         "+ arms.control.variance() / arms.control.count",
         "+ arms.control.variance() / arms.treated.count",
         _DIFFERENCES,
@@ -43,15 +43,15 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("clusters.known_sd", "** 2 * self.extra", "* self.extra", _CLUSTERS),
     _of(
         "clustered_trial.compared",
-        "np.sqrt(several / (several - 1))",
-        "np.sqrt(several / several)",
+        "np.sqrt(clusters / (clusters - 1))",
+        "np.sqrt(clusters / clusters)",
         _CLUSTERS,
         about="no correction for few clusters",
     ),
     _of(
         "clustered_trial.compared",
-        "(noises[1] + mean[cells.arm] ** 2 * noises[0])",
-        "noises[1]",
+        "(sum_noise + mean[cells.arm] ** 2 * count_noise)",
+        "sum_noise",
         _CLUSTERS,
         about="noise of the counts",
     ),
@@ -106,30 +106,30 @@ COMPARISONS: tuple[Mutant, ...] = (
         _DIFFERENCES,
     ),
     # Weighted sums with public coefficients.
-    _of("weighting.adjusted_table", "values = lowest + float(", "values = float(", _WEIGHTS),
+    _of("moved_rows.residuals", "values = lowest + float(", "values = float(", _WEIGHTS),
     _of(
-        "linear_effect.release",
-        "* sensitivity.width**2\n",
-        "* sensitivity.width\n",
+        "WeightedOutcomes.release",
+        "* bounds.width**2\n",
+        "* bounds.width\n",
         _WEIGHTS,
     ),
     _of("LinearEstimate.variance_cap", "self.squares / 4", "self.squares / 2", _WEIGHTS),
     _of("WithBias.value", "self.factor * ", "", _WEIGHTS),
     _of("LinearEffect.with_bias", "1 - 1 / self.factor", "1 / self.factor", _WEIGHTS),
     _of("PairedVariance.value", "(self.bits + steps_bits + 1)", "(self.bits + steps_bits)", _WEIGHTS),
-    _of("products.paired_variance", "share[first] + share[second]", "share[first]", _WEIGHTS),
+    _of("paired_variance.paired_variance", "share[first] + share[second]", "share[first]", _WEIGHTS),
     _of(
         "residual_variance.GroupSquares.values",
         " - Fraction(int(y.sum()) ** 2, len(y))",
         "",
         "unit/estimators/linear/test_matching.py",
-        "unit/estimators/linear/test_residual_variance.py",
+        "unit/rows/linear/test_residual_variance.py",
     ),
     _of(
-        "residual_variance.Spectrum.freedom",
+        "spectrum.Spectrum.freedom",
         "len(self.rows) - 1 - self.explained(strength)",
         "len(self.rows) - 1",
-        "unit/estimators/linear/test_residual_variance.py",
+        "unit/rows/linear/test_residual_variance.py",
         "unit/estimators/linear/test_weighting.py",
     ),
     _of(

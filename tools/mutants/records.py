@@ -77,8 +77,8 @@ RECORDS: tuple[Mutant, ...] = (
     _of("scored_effect", "(sampling + balanced.sampling) * unit**2", "sampling * unit**2", _MODELS),
     _of(
         "adjusted_mean",
-        "left.shared + float(weights @ sums)",
-        "left.shared",
+        "arm_weights.shared + float(weights @ sums)",
+        "arm_weights.shared",
         "unit/questions/test_measures.py",
     ),
     # Means of several arms.
@@ -132,7 +132,7 @@ RECORDS: tuple[Mutant, ...] = (
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
     _of(
         "effect_of",
-        "float(released[1]) / float(weight)",
+        "float(released[1]) / float(square_weight)",
         "float(released[1])",
         "contract/test_pairs.py",
     ),
@@ -146,24 +146,24 @@ RECORDS: tuple[Mutant, ...] = (
         "_lines",
         "-w1 * (m0 + start), w0 * m0",
         "-w1 * m0, w0 * m0",
-        "unit/estimators/pairs/test_pair_scores.py",
+        "unit/rows/pairs/test_pair_scores.py",
     ),
     _of(
         "released_numbers",
-        "(low + high) / 2 - other.estimate",
-        "(low + high) / 2 + other.estimate",
+        "(low + high) / 2 - control.estimate",
+        "(low + high) / 2 + control.estimate",
         "unit/estimators/pairs/test_effect.py",
     ),
     _of(
         "Target.start",
         "models.treated, -models.control",
         "models.treated, models.control",
-        "unit/estimators/pairs/test_pair_scores.py",
+        "unit/rows/pairs/test_pair_scores.py",
     ),
     _of(
         "Target.weights",
         "self.tilt / (1 - self.propensity)",
         "self.tilt / self.propensity",
-        "unit/estimators/pairs/test_pair_scores.py",
+        "unit/rows/pairs/test_pair_scores.py",
     ),
 )

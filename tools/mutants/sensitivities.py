@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from tools.mutants.mutant import PRIVACY, Mutant, fault
 
 _of = partial(fault, PRIVACY)
+_TESTS = Path(__file__).parents[2] / "tests" / "unit"
 
 
 def _unit(path: str) -> str:
+    """Return where the tests of a bound stand: beside its rows, or beside the estimator that it is tested with."""
     folder, name = path.split("/")
-    return f"unit/estimators/{folder}/test_{name}.py"
+    file = f"{folder}/test_{name}.py"
+    room = "rows" if (_TESTS / "rows" / file).exists() else "estimators"
+    return f"unit/{room}/{file}"
 
 
 def _rows(path: str) -> str:
@@ -24,25 +29,25 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "DifferenceInMeans.estimate",
         "self.width / self.smallest_arm",
         "self.width / (self.treated + self.control)",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "DifferenceInMeans.variance",
         "(self.width / self.smallest_arm) ** 2",
         "(self.width / self.smallest_arm) ** 2 / 2",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "SitesContrast.estimate",
         "max(weight * one.estimate",
         "min(weight * one.estimate",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "ArmMean.variance",
         "(self.width / self.rows) ** 2",
         "(self.width / self.rows) ** 2 / 2",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "CentredContrast.ends",
@@ -51,20 +56,23 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of(
-        "regression_outcomes._release_clip",
+        "regression_outcomes._clipped_rows",
         "prediction=np.zeros(len(rows.mix)), ",
         "",
         _unit("moments/regression_moments"),
     ),
-    _of("regression_rows.Rows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
+    _of("WorkingRows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
     _of(
-        "release_limits",
+        "release_limit_counts",
         "Fraction(2 * (1 + len(watched)))",
         "Fraction(2)",
         _unit("moments/regression_moments"),
     ),
     _of(
-        "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
+        "Sandwich.release_middle",
+        "Fraction(longest)",
+        "Fraction(longest) / 2",
+        _unit("moments/regression_moments"),
     ),
     _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _rows("moments/balance_sums")),
     _of("balance_sums.exact_sums", "FLAGS * total", "2 * FLAGS * total", _rows("moments/balance_sums")),
@@ -85,10 +93,10 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
     _of(
-        "linear.several_outcomes.release_periods",
-        "changes.largest * width",
-        "changes.largest * width / 2",
-        _unit("linear/linear_estimate"),
+        "PeriodComparisons.release",
+        "largest * width)",
+        "largest * width / 2)",
+        "unit/rows/linear/test_event_study.py",
     ),
     _of("both_sums", "return width", "return width / 2", _unit("moments/contrast")),
     _of(
@@ -103,26 +111,26 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "LinearEstimate.estimate",
         "self.width * self.largest",
         "self.width * self.largest / 2",
-        _unit("linear/linear_estimate"),
+        "unit/rows/linear/test_linear_estimate.py",
     ),
     _of(
         "LinearEstimate.variance",
         "self.largest_row / 2",
         "self.largest_row / 4",
-        _unit("linear/linear_estimate"),
+        "unit/rows/linear/test_linear_estimate.py",
     ),
-    _of("WithBias.largest_row", "self.factor * ", "", _unit("linear/linear_estimate")),
+    _of("WithBias.largest_row", "self.factor * ", "", "unit/rows/linear/test_linear_estimate.py"),
     _of(
         "PairedVariance.largest_row",
         "        np.add.at(sums, self.second, self.units)\n",
         "",
-        _unit("linear/linear_estimate"),
+        "unit/rows/linear/test_linear_estimate.py",
     ),
     _of(
         "residual_variance.ResidualVariance.largest_row",
         "2 * max(",
         "max(",
-        _unit("linear/residual_variance"),
+        "unit/rows/linear/test_residual_variance.py",
     ),
     _of(
         "BoundedStrata.effect",
@@ -220,11 +228,11 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("folds/fold_average"),
     ),
     _of(
-        "sample_and_aggregate.fold_effects",
-        "np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)",
-        "(effects - float(clip.centre)) / float(clip.bound)",
+        "FoldEffects.steps",
+        "np.clip((effects - float(self.centre)) / float(self.bound), -1.0, 1.0)",
+        "(effects - float(self.centre)) / float(self.bound)",
         "unit/estimators/folds/test_folds.py",
-        "unit/estimators/folds/test_fold_average.py",
+        _unit("folds/fold_average"),
     ),
     _of(
         "record_moments",
@@ -252,7 +260,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "(1 + LENGTH_SLACK)",
         _rows("moments/record_moments"),
     ),
-    _of("arm_statistics", "return 2 * ", "return ", _unit("moments/arm_moments")),
+    _of("arm_statistics", "return 2 * ", "return ", _rows("moments/arm_statistics")),
     _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _rows("moments/record_moments")),
     _of(
         "arms.bounds",
@@ -270,7 +278,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _rows("moments/record_moments")
     ),
     _of(
-        "scores._whole",
+        "scores.whole_steps",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",
         "np.nan_to_num(part)",
         _rows("moments/record_moments"),
@@ -290,30 +298,35 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "pair_sensitivity",
-        "PAIR_LENGTH * rows.length",
-        "PAIR_LENGTH * rows.length * Fraction(7, 10)",
-        _unit("pairs/pair_scores"),
+        "PAIR_LENGTH * vectors.length",
+        "PAIR_LENGTH * vectors.length * Fraction(7, 10)",
+        _rows("pairs/pair_scores"),
     ),
-    _of("_longest", ".max())", ".min())", _unit("pairs/pair_scores")),
-    _of("Fit.times", "errs * np.outer", "0 * np.outer", _unit("pairs/effect")),
+    _of("_longest", ".max())", ".min())", _rows("pairs/pair_scores")),
+    _of("Fit.times", "relative_error * np.outer", "0 * np.outer", _unit("pairs/effect")),
     _of(
         "Place.fixed",
         "np.clip(moved // (2 * self.half_width), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
         "moved // (2 * self.half_width)",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
     _of(
-        "Scores.values",
+        "ScoreLines.values",
         "np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one)",
         "(raw + (1 << (_SHIFT - 1))) >> _SHIFT",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
-    _of("function_sensitivity", "_PAIR * rows.length", "rows.length", _unit("pairs/pair_scores")),
+    _of("function_sensitivity", "_PAIR * vectors.length", "vectors.length", _rows("pairs/pair_scores")),
     _of(
         "Target._of_arm",
         "one if self.arm in (None, 0) else np.zeros(len(one))",
         "one",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
-    _of("Scores.sums", "form[0] * Fraction(", "2 * form[0] * Fraction(", _unit("pairs/pair_scores")),
+    _of(
+        "ScoreLines.sums",
+        "form.square_weight * Fraction(",
+        "2 * form.square_weight * Fraction(",
+        _rows("pairs/pair_scores"),
+    ),
 )

@@ -11,7 +11,7 @@ _SHARES = "unit/mechanisms/test_noise.py"
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
 _SERIES = "contract/test_series.py"
-_LINEAR_MAP = "unit/estimators/linear/test_linear_estimate.py"
+_LINEAR_MAP = "unit/rows/linear/test_linear_map.py"
 _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
@@ -104,7 +104,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("EffectSums.sum", "- value**2, 0.0)", ", 0.0)", _GROUPS),
     _of("EffectSums.sum", "sqrt(float(weights @ weights))", "float(weights.sum())", _GROUPS),
     _of(
-        "value._gains",
+        "policy_gains.gains_of_rule",
         '"policy - everybody": -others',
         '"policy - everybody": others',
         _GROUPS,
@@ -116,7 +116,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("fitting.effect_weights", " + (left * upper) @ left.T", "", _FUNCTIONS),
     _of("cate_model.one_effect_model", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
     _of("Look.sampling", "squares[1] * functions.squared[1]", "squares[0] * functions.squared[1]", _SERIES),
-    _of("series._unshrunk", "+= found.covariance", "+= found.noise", _SERIES),
+    _of("series._unshrunk", "+= look.covariance", "+= look.noise", _SERIES),
     _of("CateModel._around", " + np.abs(self._shrunk(basis_features))", "", _SERIES),
     _of("LinearMap.values", "min(2 * self.clip, self.width)", "self.clip", _LINEAR_MAP),
     _of("LinearMap.squares", "self.clip**2", "self.clip", _LINEAR_MAP),

@@ -9,13 +9,11 @@ from pathlib import Path
 from tools.reference.backends_page import backends_page
 from tools.reference.caveats_page import caveats_page
 from tools.reference.cli_page import cli_page
-from tools.reference.errors_page import errors_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/backends.md": backends_page,
-    "docs/reference/errors.md": errors_page,
     "docs/reference/caveats.md": caveats_page,
 }
 

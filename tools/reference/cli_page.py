@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from inspect import getdoc
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from inspect import Parameter, getdoc, signature
+from typing import Any, get_args, get_origin, get_type_hints
 
+import typer
 from tools.reference.markdown import table, template
 
 from counterveil import errors
 from counterveil.cli import app as program
-from counterveil.cli.program import Described, described
 
 # The command whose options the others repeat.
 MODEL = "estimate"
@@ -31,6 +32,58 @@ HOW_TO = {
     "policy-value": "[the value of a policy](../how-to/policy-value.md)",
     "pool": "[pool sites](../how-to/pool-sites.md)",
 }
+
+
+_ArgumentInfo: type[Any] = type(typer.Argument())
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One argument or option: its name as typed, what stands for its value, and what it means."""
+
+    name: str
+    metavar: str
+    help: str
+    required: bool
+    default: str | None
+    repeated: bool
+    is_argument: bool
+
+    @property
+    def words(self) -> str:
+        """What a person types."""
+        return self.metavar if self.is_argument else f"{self.name} {self.metavar}".strip()
+
+    @property
+    def usage(self) -> str:
+        """An argument in the line of usage."""
+        words = self.metavar + "..." * self.repeated
+        return words if self.required else f"[{words}]"
+
+
+def described(command: Callable[..., object]) -> list[Described]:
+    """Return the arguments and options of a command in the order of its signature."""
+    hints = get_type_hints(command, include_extras=True)
+    return [_described(each, *get_args(hints[each.name])) for each in signature(command).parameters.values()]
+
+
+def _described(parameter: Parameter, kind: Any, info: Any) -> Described:
+    required = parameter.default is Parameter.empty
+    given = None if required else parameter.default
+    is_argument = isinstance(info, _ArgumentInfo)
+    # Of the words that an annotation gives, typer takes the first for a default until it reads the command.
+    names = (
+        [] if is_argument else [each for each in (info.default, *info.param_decls) if isinstance(each, str)]
+    )
+    return Described(
+        name=names[0] if names else f"--{parameter.name.replace('_', '-')}",
+        metavar=info.metavar or "",
+        help=info.help,
+        required=required,
+        default=None if given is None or given is False or given == "" else str(given),
+        repeated=any(get_origin(each) is list for each in (kind, *get_args(kind))),
+        is_argument=is_argument,
+    )
 
 
 def cli_page() -> str:
@@ -64,8 +117,7 @@ def _section(name: str, command: Any, known: set[tuple[str, str, str]]) -> str:
 
 def _row(each: Described) -> tuple[str, str, str]:
     default = "required" if each.required else "" if each.default is None else f"`{each.default}`"
-    more = " May be repeated." if each.repeated else ""
-    return f"`{each.words}`", default, each.help + more
+    return f"`{each.words}`", default, each.help
 
 
 def _paragraphs(text: str) -> Iterator[str]:

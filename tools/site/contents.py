@@ -22,11 +22,12 @@ SECTIONS = {
 }
 PACKAGES = {
     "mechanisms": "Mechanisms",
-    "estimators/linear": "Linear statistics of private outcomes",
-    "estimators/moments": "Moments of private records",
-    "estimators/strata": "Counts and sums by cell",
-    "estimators/folds": "Folds",
-    "statistics": "Histograms",
+    "rows/linear": "Linear statistics of private outcomes",
+    "rows/moments": "Moments of private records",
+    "rows/strata": "Counts and sums by cell",
+    "rows/folds": "Folds",
+    "rows/pairs": "Private pairs of treatment and outcome",
+    "rows": "Histograms and tables",
     "accounting": "Accounting",
     "results": "Results",
     "session": "Session",

@@ -1,8 +1,8 @@
-"""Gathers the pages of the site from the repository."""
+"""Gathers the pages of the site from the repository, with those that are generated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tools.site.cells import notebook
@@ -17,16 +17,19 @@ MADE: dict[str, Callable[[str], str]] = {"tutorials": notebook, "proofs": formul
 OWN = "tools/site/pages"
 
 
-def gathered(root: Path) -> dict[str, bytes]:
-    """Return the files of the site's source: their path there, and their content."""
+def gathered(root: Path, generated: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the files of the site's source: their path there, and their content.
+
+    `generated` has texts by the path at which links of the repository expect them.
+    """
     made = pages(root)
-    known = sources(root) | {source: source.removeprefix("docs/") for source in made}
+    known = sources(root) | {source: source.removeprefix("docs/") for source in (*made, *generated)}
     wanted: dict[str, bytes] = {}
     for source, page in known.items():
         if source in made:
             wanted[page] = made[source].encode()
         elif page.endswith(".md"):
-            kept = (root / source).read_text(encoding="utf-8")
+            kept = generated[source] if source in generated else (root / source).read_text(encoding="utf-8")
             text = with_links(index(kept) if source == INDEX else kept, source, known)
             make = MADE.get(page.split("/")[0])
             wanted[page] = (make(text) if make else text).encode()

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from counterveil.bounded_reading import UnreadableError, checked_path
-from counterveil.cli.requests import Given, argument, option, options, shared
+from counterveil.cli.program import argument, option
+from counterveil.cli.requests import Given, options, shared
 from counterveil.errors import refusal
 
 if TYPE_CHECKING:
@@ -65,13 +66,14 @@ def reproduce(
         bool, option("", "Few repetitions: minutes instead of a quarter of an hour.", "--quick")
     ] = False,
     figures: Annotated[
-        list[str] | None, option("NAME", "A figure or table; all of the paper if omitted.", "--figure")
+        list[str] | None,
+        option("NAME", "A figure or table; all of the paper if omitted. May be repeated.", "--figure"),
     ] = None,
     out: Annotated[
         Path, option("FOLDER", "Where tables, pictures and the page go, in a folder for the paper.")
     ] = Path("reproduced"),
     jobs: Annotated[
-        int, option("INTEGER", "Cells that run at the same time, each on a core of its own.")
+        int, option("INTEGER", "Cells that run at the same time, each on a core of its own.", reads=int)
     ] = 1,
     listed: Annotated[
         bool, option("", "Show the papers, or the figures of a paper, and stop.", "--list")
@@ -212,9 +214,10 @@ def console(
     folder: Annotated[
         Path, argument("FOLDER", "A folder with ledgers, data and studies; console.toml in it may name them.")
     ],
-    port: Annotated[int, option("INTEGER", "Port on this machine; 0 for a free one.")] = 0,
+    port: Annotated[int, option("INTEGER", "Port on this machine; 0 for a free one.", reads=int)] = 0,
     analyst: Annotated[
-        list[str] | None, option("NAME", "Also print a link for an analyst, who sees no message about rows.")
+        list[str] | None,
+        option("NAME", "Also print a link for an analyst, who sees no message about rows. May be repeated."),
     ] = None,
     browser: Annotated[bool, option("", "Open the steward's link in a browser.", "--browser")] = False,
 ) -> None:

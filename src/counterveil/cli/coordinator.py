@@ -8,18 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from counterveil.cli.program import Group
-from counterveil.cli.requests import (
-    AsJson,
-    Given,
-    Report,
-    argument,
-    check_report,
-    option,
-    options,
-    shared,
-    show,
-)
+from counterveil.cli.program import Group, argument, option
+from counterveil.cli.requests import AsJson, Given, Report, check_report, options, shared, show
 
 if TYPE_CHECKING:
     from counterveil.federation.study_files import StudyFolder
@@ -120,7 +110,8 @@ def run(
         str, option("ADDRESS", "127.0.0.1 for sites on this machine, 0.0.0.0 for any site.")
     ] = "127.0.0.1",
     again: Annotated[
-        list[str] | None, option("SITE", "Ask this site as a new request, for which it pays again.")
+        list[str] | None,
+        option("SITE", "Ask this site as a new request, for which it pays again. May be repeated."),
     ] = None,
     report: Report = None,
     as_json: AsJson = False,

@@ -117,7 +117,7 @@ def draft(given: Given) -> None:
     ranges and labels are released from the rows with differential privacy for whole records, and charged.
     """
     from counterveil import drafting
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
     from counterveil.drafting.estimating import price_per_column
 
     data, codebook, out, overwrite = (given[name] for name in ("data", "codebook", "out", "overwrite"))
@@ -278,7 +278,7 @@ def check(given: Given) -> None:
     columns are checked.
     """
     from counterveil.data import Study, open_table
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
     from counterveil.drafting.draft import checked
 
     source = open_table(given["data"], given["table"])

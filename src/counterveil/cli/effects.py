@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from counterveil.cli.program import argument, option
 from counterveil.cli.requests import (
     AsJson,
     CommandRequest,
@@ -14,9 +15,7 @@ from counterveil.cli.requests import (
     Level,
     Out,
     Report,
-    argument,
     check_report,
-    option,
     options,
     question,
     shared,
@@ -34,7 +33,7 @@ def estimate(request: CommandRequest) -> None:
 @question("estimand", "mechanism", "setting", without=("epsilon", "delta", "level", "request_id"))
 def look(
     request: CommandRequest,
-    number: Annotated[int, option("NUMBER", "Which of the planned analyses, from 1 on.")],
+    number: Annotated[int, option("INTEGER", "Which of the planned analyses, from 1 on.", reads=int)],
 ) -> None:
     """Estimate the effect at a planned interim analysis.
 
@@ -102,8 +101,9 @@ def quantiles(
         list[float] | None,
         option(
             "NUMBER",
-            "Probability of a quantile to compare, 0.5 for the median; quartiles if omitted.",
+            "Probability of a quantile to compare, 0.5 for the median; quartiles if omitted. May be repeated.",
             "--prob",
+            reads=float,
         ),
     ] = None,
     even: Annotated[
@@ -124,7 +124,8 @@ def groups(
     by: Annotated[
         list[str],
         option(
-            "NAME[=CUTS]", "A covariate, with cut points if it is a number: age=40,65. Several are crossed."
+            "NAME[=CUTS]",
+            "A covariate, with cut points if it is a number: age=40,65. May be repeated: several are crossed.",
         ),
     ],
 ) -> None:
@@ -149,7 +150,10 @@ def outcomes(
     request: CommandRequest,
     importance: Annotated[
         list[str] | None,
-        option("NAME=NUMBER", "An outcome whose noise is to be smaller by this factor than the others'."),
+        option(
+            "NAME=NUMBER",
+            "An outcome whose noise is to be smaller by this factor than the others'. May be repeated.",
+        ),
     ] = None,
 ) -> None:
     """Estimate the effects on all outcomes of a study file with [outcomes], the primary one first.
@@ -211,7 +215,8 @@ def effect(
     model: Annotated[Path, argument("MODEL", "An effect model written by `counterveil cate --out`.")],
     rows: Annotated[str, argument("ROWS", "A CSV or Parquet file with the covariates of people.")],
     level: Annotated[
-        float | None, option("NUMBER", "Confidence level of the intervals; the model's own if omitted.")
+        float | None,
+        option("NUMBER", "Confidence level of the intervals; the model's own if omitted.", reads=float),
     ] = None,
     band: Annotated[
         bool, option("", "Simultaneous intervals, which hold for all rows together.", "--band")
@@ -276,12 +281,9 @@ def sensitivity(
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
     from counterveil import results
-    from counterveil.questions.pooled import (
-        PooledMeasure,
-        PooledNumberNeededToTreat,
-        PooledResult,
-        PooledTable,
-    )
+    from counterveil.questions.pooling.effects import PooledNumberNeededToTreat, PooledResult
+    from counterveil.questions.pooling.measures import PooledMeasure
+    from counterveil.questions.pooling.tables import PooledTable
     from counterveil.results.effect import kind_of
 
     names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")
@@ -303,7 +305,11 @@ def pool(
     level: Level = 0.95,
     max_weight: Annotated[
         float | None,
-        option("NUMBER", "Largest weight of one site; the variances that sites report are then ignored."),
+        option(
+            "NUMBER",
+            "Largest weight of one site; the variances that sites report are then ignored.",
+            reads=float,
+        ),
     ] = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -321,7 +327,8 @@ def pool(
 
 Released = Annotated[Path, argument("MOMENTS", "Moments written by `counterveil moments --out`.")]
 SomeLevel = Annotated[
-    float | None, option("NUMBER", "Confidence level of the intervals; the moments' own if omitted.")
+    float | None,
+    option("NUMBER", "Confidence level of the intervals; the moments' own if omitted.", reads=float),
 ]
 
 
@@ -331,16 +338,16 @@ def moments(
     outcomes: Annotated[
         list[str] | None,
         option(
-            "NAME", "A covariate that is an outcome or a received treatment; may be repeated.", "--outcome"
+            "NAME", "A covariate that is an outcome or a received treatment. May be repeated.", "--outcome"
         ),
     ] = None,
     terms: Annotated[
         list[str] | None,
-        option("TERM", 'Released too: "a:b", "I(a**2)" or "log(a)"; may be repeated.', "--term"),
+        option("TERM", 'Released too: "a:b", "I(a**2)" or "log(a)". May be repeated.', "--term"),
     ] = None,
     robust: Annotated[
         list[str] | None,
-        option("FORMULA", "A regression that is asked with HC1 errors; may be repeated.", "--robust"),
+        option("FORMULA", "A regression that is asked with HC1 errors. May be repeated.", "--robust"),
     ] = None,
     out: Out = None,
 ) -> None:
@@ -380,7 +387,7 @@ def compliance(
     ] = None,
     outcome: Annotated[str | None, option("NAME", "The study's outcome if omitted.")] = None,
     controls: Annotated[
-        list[str] | None, option("NAME", "A column to adjust for; may be repeated.", "--control")
+        list[str] | None, option("NAME", "A column to adjust for. May be repeated.", "--control")
     ] = None,
     level: SomeLevel = None,
     as_json: AsJson = False,

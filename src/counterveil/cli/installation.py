@@ -15,7 +15,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from counterveil.cli.requests import AsJson, argument, option
+from counterveil.cli.program import argument, option
+from counterveil.cli.requests import AsJson
 from counterveil.errors import explanation, refusal
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def demo(
     """
     import counterveil as cv
     from counterveil.cli.ledger import print_accounts
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
     from counterveil.datasets import lalonde
     from counterveil.report.text import wrapped
 

@@ -8,16 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from counterveil.cli.program import Group
-from counterveil.cli.requests import (
-    Analyst,
-    AsJson,
-    Checkpoint,
-    Given,
-    argument,
-    option,
-    shared,
-)
+from counterveil.cli.program import Group, argument, option
+from counterveil.cli.requests import Analyst, AsJson, Checkpoint, Given, shared
 
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger, Posting
@@ -98,7 +90,7 @@ def draft_access_policy(
         str | None, option("NUMBER", "Epsilon of all analyses together, divided equally; with --looks.")
     ] = None,
     delta: Annotated[str, option("NUMBER", "Delta of all analyses together.")] = "0",
-    level: Annotated[float, option("NUMBER", "Chance that all intervals cover.")] = 0.95,
+    level: Annotated[float, option("NUMBER", "Chance that all intervals cover.", reads=float)] = 0.95,
     spending: Annotated[
         str, option("NAME", "How the looks share the error: obrien_fleming, pocock or always_valid.")
     ] = "obrien_fleming",
@@ -164,7 +156,7 @@ def verify(
 
     The exit code is 5 if an entry was changed or removed.
     """
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
     from counterveil.errors import LedgerError
 
     with _sound_or_not(ledger, checkpoint) as book, Waiting("verify"):

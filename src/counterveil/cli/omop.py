@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from counterveil.cli.requests import CommandRequest, argument, check_target, option, question
+from counterveil.cli.program import argument, option
+from counterveil.cli.requests import CommandRequest, check_target, question
 from counterveil.errors import refusal
 
 

@@ -101,7 +101,7 @@ def plan(given: Given) -> None:
     data are read.
     """
     import counterveil as cv
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
     from counterveil.questions.policy import stored_policy
 
     check_report(given["report"])

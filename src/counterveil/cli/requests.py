@@ -9,39 +9,28 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from counterveil.bounded_reading import UnreadableError, checked_path, written_float
-from counterveil.cli.program import LEDGER, OUTPUT, Word
+from counterveil.cli.program import LEDGER, OUTPUT, argument, option
 from counterveil.errors import CounterveilError, refusal
 
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger
     from counterveil.data import Study
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
 
 
-def option(
-    metavar: str,
-    text: str,
-    *names: str,
-    section: str | None = None,
-    values: Callable[[str], list[str]] | None = None,
-) -> Word:
-    """Return an option: what stands for its value, its help text, its name if it is not the parameter's, its values."""
-    return Word(metavar, text, names, section, values)
-
-
-def values_of(name: str) -> Callable[[str], list[str]]:
+def values_of(name: str) -> Callable[[typer.Context, str], list[str]]:
     """Return what offers the values of an option to the shell: those that editors offer for the question."""
 
-    def offered(command: str) -> list[str]:
+    def offered(ctx: typer.Context, incomplete: str) -> list[str]:
         import counterveil as cv
         from counterveil.questions.choices import COMMANDS, Spending
         from counterveil.results.decisions import TestKind
@@ -49,19 +38,18 @@ def values_of(name: str) -> Callable[[str], list[str]]:
         known = {words[0]: question for question, words in COMMANDS.items()}
         # Some options of `plan` are parts of its arguments.
         hints = {"test": TestKind, "spending": Spending}
+        command = str(ctx.info_name)
         hints |= get_type_hints(getattr(cv, known.get(command, command)))
-        hint = hints.get(name)
-        return [word for part in get_args(hint) for word in get_args(part) if isinstance(word, str)]
+        words = [
+            word for part in get_args(hints.get(name)) for word in get_args(part) if isinstance(word, str)
+        ]
+        # A shell takes a space for the end of a word.
+        return [word.replace(" ", "\\ ") for word in words if word.startswith(incomplete)]
 
     return offered
 
 
-def argument(metavar: str, text: str) -> Word:
-    """Return an argument: what stands for it and its help text."""
-    return Word(metavar, text, is_argument=True)
-
-
-Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
+Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.", reads=float)]
 Checkpoint = Annotated[
     str | None,
     option(
@@ -94,11 +82,15 @@ def options(
     `...` as a default means that an option is required.
     """
     found = []
+    kinds = (kind, *get_args(kind))
+    reads = next((number for number in (float, int) if number in kinds or list[number] in kinds), None)  # type: ignore[valid-type]
+    repeated = any(get_origin(each) is list for each in kinds)
     for name, text in said.items():
         typed = (f"--{name.replace('_', '-')}",) if kind is bool else ()
         names, told = (typed, text) if isinstance(text, str) else (text[:1], text[1])
         values = values_of(name) if metavar in ("LEVEL", "NAME") else None
-        made = option(metavar, told, *names, section=section, values=values)
+        told += " May be repeated." if repeated else ""
+        made = option(metavar, told, *names, section=section, values=values, reads=reads)
         found.append(_parameter(name, Annotated[kind, made], default))
     return found
 
@@ -203,10 +195,9 @@ def _with_methods(each: Parameter, command: str) -> Parameter:
     """Return the option `--method` of a command with its methods in its help; others as they are."""
     if each.name != "method" or command not in METHODS:
         return each
-    kind, word = get_args(each.annotation)
     names = ", ".join(f'"{name}"' for name in METHODS[command][1:])
     text = f'"auto" (from public numbers alone), {names}.'
-    return each.replace(annotation=Annotated[kind, replace(word, help=text)])
+    return each.replace(annotation=Annotated[str, option("NAME", text, values=values_of("method"))])
 
 
 def shared(
@@ -252,7 +243,7 @@ def _place(parameter: Parameter, is_shared: bool) -> int:
         return 1 if is_shared else 2
     if not is_shared:
         return 4
-    return 5 if parameter.annotation.__metadata__[0].section else 3
+    return 5 if parameter.annotation.__metadata__[0].rich_help_panel else 3
 
 
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
@@ -382,7 +373,7 @@ def question(
         @shared(*names, **defaults)
         @wraps(ask)
         def command(given: Given, **own: Any) -> None:
-            from counterveil.data.passes import Waiting
+            from counterveil.data.progress import Waiting
 
             check_report(given.get("report"))
             check_target(own.get("out"))
@@ -497,7 +488,7 @@ def show(
     facts = answer.to_dict() | (more or {})
     say(facts, str(answer), as_json, charged)
     if report is not None:
-        from counterveil.data.passes import Waiting
+        from counterveil.data.progress import Waiting
 
         try:
             with Waiting("report"):

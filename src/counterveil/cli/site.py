@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
-from counterveil.cli.program import Group
-from counterveil.cli.requests import AsJson, Given, argument, options, shared
+from counterveil.cli.program import Group, argument
+from counterveil.cli.requests import AsJson, Given, options, shared
 
 site_app = Group("Answer the requests of a coordinator; the records stay at the site.")
 

@@ -6,8 +6,9 @@ from counterveil.data.domains import OUTCOME_STEPS, Binary, Categories, Drop, Fi
 from counterveil.data.follow_up import TimeToEvent
 from counterveil.data.layout import Layout
 from counterveil.data.outcomes import Change, Outcome, Outcomes, Ratio
-from counterveil.data.passes import Sums, cores, silence
+from counterveil.data.passes import Sums, cores
 from counterveil.data.row_units import Clusters, People
+from counterveil.data.silencing import silence
 from counterveil.data.sources import (
     named_table,
     open_table,

@@ -19,8 +19,9 @@ import counterveil.scratch as scratch
 from counterveil.data.cells import Column
 from counterveil.data.conditions import only_subset
 from counterveil.data.passes import BLOCK_ROWS as BATCH
-from counterveil.data.passes import Sums, in_order, silence
+from counterveil.data.passes import Sums, in_order
 from counterveil.data.people import whole_people
+from counterveil.data.silencing import silence
 from counterveil.data.sources import files, relations, warehouses
 from counterveil.data.sources.dispatch import (
     check,

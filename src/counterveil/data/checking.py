@@ -25,9 +25,9 @@ from counterveil.data.domains import (
     number_of,
     plain_number,
 )
-from counterveil.data.passes import silence
 from counterveil.data.people import one_row_per_person
 from counterveil.data.row_units import identifiers
+from counterveil.data.silencing import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.sources.dispatch import check, columns_of
 from counterveil.data.study import Study

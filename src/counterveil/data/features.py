@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,27 @@ class Features:
     domains: tuple[Range | Binary | Categories, ...]
 
 
-def covariate_features(table: Table) -> Features:
-    """Return the features of a table's covariates; the study declares at least one."""
+class CovariateRows(Protocol):
+    """The covariates of rows by name: values inside their bounds, or codes of labels."""
+
+    @property
+    def study(self) -> Study:
+        """The study that the rows fit."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def covariates(self) -> Mapping[str, Floats]:
+        """Covariates by name."""
+        ...
+
+
+def covariate_features(table: CovariateRows) -> Features:
+    """Return the features of the covariates of rows; the study declares at least one."""
     columns = list(_columns(table))
     values = np.empty((table.rows, len(columns)))
     buffer = np.empty((_TOGETHER, min(table.rows, _BLOCK)))
@@ -105,7 +124,7 @@ def column_names(study: Study) -> tuple[str, ...]:
     )
 
 
-def _columns(table: Table) -> Iterator[_Column]:
+def _columns(table: CovariateRows) -> Iterator[_Column]:
     """Yield name, domain, raw column and, for a column of labels, the label's code."""
     for name, domain in table.study.covariates.items():
         column = table.covariates[name]

@@ -22,8 +22,9 @@ import counterveil.scratch as scratch
 from counterveil.data.cells import Column
 from counterveil.data.conditions import only_subset
 from counterveil.data.features import feature_map
-from counterveil.data.passes import Sums, added, reads_covariates, silence
+from counterveil.data.passes import Sums, added, reads_covariates
 from counterveil.data.people import whole_people
+from counterveil.data.silencing import silence
 from counterveil.data.sources.relations import (
     BLANK_CHARACTERS,
     Kind,

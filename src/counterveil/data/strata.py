@@ -26,7 +26,8 @@ from counterveil.data.engines import (
     integers,
 )
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Sums, silence
+from counterveil.data.passes import Sums
+from counterveil.data.silencing import silence
 from counterveil.data.sources.dispatch import ROWS, Engine, opened
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows

@@ -27,8 +27,9 @@ from counterveil.data.conditions import only_subset
 from counterveil.data.domains import Binary, Drop, Fill, Label, MissingRule, Range
 from counterveil.data.follow_up import PARTS, entries, wrong_events
 from counterveil.data.outcomes import earlier_name, level_name
-from counterveil.data.passes import Sums, in_order, side_by_side, silence
+from counterveil.data.passes import Sums, in_order, side_by_side
 from counterveil.data.people import UnfitError, one_row_per_person, places, reduced, unfit
+from counterveil.data.silencing import silence
 from counterveil.data.sources import read, without_positions
 from counterveil.data.study import Study
 from counterveil.data.study_facts import SMALLEST_ARM

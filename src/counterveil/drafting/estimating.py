@@ -22,13 +22,12 @@ from counterveil.estimators.ranges_and_labels import (
     epsilon_of_label,
     epsilon_of_range,
     range_of,
-    release_labels,
-    release_range,
     rows_of_label,
     rows_of_range,
 )
 from counterveil.privacy import Budget, Number, Unit, show
 from counterveil.results.question import uses_of
+from counterveil.rows.undescribed_columns import undescribed_columns
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Request
 
 METHOD = "ranges_and_labels"
@@ -289,8 +288,8 @@ def _answer(
     if lasting and account.access_policy is None and not account.published:
         raise refusal("CV-L081", dataset=session.dataset, columns=", ".join(map(repr, wanted.columns)))
     session.admit(uses)
-    columns = session.first_rows(wanted.columns)
-    _check_found(wanted, plan, len(next(iter(columns.values()))))
+    columns = undescribed_columns(session, wanted.columns)
+    _check_found(wanted, plan, columns.rows)
     description: dict[str, object] = {
         "question": "draft",
         "ranges": list(wanted.ranges),
@@ -302,8 +301,8 @@ def _answer(
 
     def compute(gate: Gate) -> dict[str, object]:
         return {
-            "ranges": {name: release_range(gate, name, columns[name]) for name in wanted.ranges},
-            "labels": {name: release_labels(gate, name, columns[name]) for name in wanted.labels},
+            "ranges": {name: columns.release_range(gate, name) for name in wanted.ranges},
+            "labels": {name: columns.release_labels(gate, name) for name in wanted.labels},
         }
 
     return session.run(Request(plan, description, uses, request_id), compute)

@@ -1,8 +1,7 @@
-"""Public balancing weights of both arms, for tables of times and counts of outcomes, where outcomes alone
-are private.
+"""Public balancing weights of both arms, for tables of times and counts of outcomes.
 
-Each arm is weighted towards everybody's covariates. Weights are divided by the largest of their arm, so
-that a row moves a table by as much as without weights.
+Outcomes alone are private. Each arm is weighted towards everybody's covariates. Weights are divided by
+the largest of their arm, so that a row moves a table by as much as without weights.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.features import covariate_features
-from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
+from counterveil.estimators.linear.arm_balance import arm_balance
+from counterveil.estimators.linear.arms_design import balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
@@ -57,8 +57,7 @@ class WeightedArm:
 
     @property
     def design(self) -> float:
-        """Sum of squared weights over the sum of weights, the largest being 1; more where imbalance is
-        beyond chance.
+        """Sum of squared weights over sum of weights, the largest being 1; more if imbalance is beyond chance.
 
         Where covariates explain a part r of what varies, squared errors are 1 - r, and r times the squared
         imbalance in those that chance leaves in an arm of the same effective size.
@@ -80,20 +79,19 @@ def weighted_arms(
     `noise_variance` is that of a curve where the largest weight is 1. The share that is free of the event
     at a time is a binary outcome.
     """
-    table: Any = people  # public columns alone are read of it
     score = people.score
     scores = (
-        fit_multinomial(covariate_features(table).values, people.arm, len(ARMS), 1 / people.rows).scores
+        fit_multinomial(covariate_features(people).values, people.arm, len(ARMS), 1 / people.rows).scores
         if score is None
         else np.column_stack([1 - score, score])
     )
     arms: list[tuple[NDArray[np.intp], LinearForm]] = []
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
-    for rows, weights, balanced in balanced_arms(table, scores, noise_variance, supposed):
+    for rows, weights, balanced in balanced_arms(people, scores, noise_variance, supposed):
         arms.append((rows, linear_form(np.maximum(weights, 0.0))))
         # Those of one arm are not held while the other's are made.
         del balanced
-    features = covariate_features(table)
+    features = covariate_features(people)
     spread = np.linalg.pinv(
         features.values.T @ features.values / people.rows, rcond=_SINGULAR, hermitian=True
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,9 @@ from counterveil.estimators.outcome_grids import (
     released_on,
 )
 from counterveil.estimators.outcome_place import PLACE_WORDS, PLACES
-from counterveil.estimators.pairs.effect import feature_sets, known_propensities, released_propensities
+from counterveil.estimators.pairs.budget import known_propensities
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import released_propensities
 from counterveil.inference.survival.distributions import NoisyHistograms
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
@@ -98,9 +99,8 @@ def quantiles_by_scores(
     """Return both arms' distributions, weighted by propensities that are released first, or that the design says."""
     study = public.study
     people = public.columns
-    table: Any = people  # public columns alone are read of it
-    by_design = known_propensities(table)
-    candidates = feature_sets(table)
+    by_design = known_propensities(people)
+    candidates = feature_sets(people)
     if not candidates:
         raise refusal("CV-P407", features=len(study.covariates), rows=people.rows)
     earlier = NOTHING if by_design is not None else {_MODEL: _MODEL_PART}
@@ -112,7 +112,7 @@ def quantiles_by_scores(
         treated = by_design
         error = np.zeros((1, 1))
         if treated is None:
-            treated, error = released_propensities(gate, _MODEL, candidates[0], gate.rows.table.arm == 1)
+            treated, error = released_propensities(gate, _MODEL, candidates[0])
         likely = (1 - treated, treated)
         treated = np.clip(treated, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
         propensities = (1 - treated, treated)

@@ -52,10 +52,10 @@ class Prepared(Generic[Answer]):
         What the guarantee says beside its pages.
     proof : Proof
         Whether the guarantee holds in finite samples.
+    reference : label, optional
+        The period of an event study whose pattern of missing values is public.
     description : dict
         What the ledger writes down beside the question.
-    reference : label, optional
-        The period of an event study that others are compared with.
     finish : callable, optional
         What is made of the stored answer, from released numbers alone.
     """
@@ -68,8 +68,8 @@ class Prepared(Generic[Answer]):
     mechanisms: tuple[str, ...] | None = None
     remarks: tuple[str, ...] = ()
     proof: Proof = Proof.FINITE_SAMPLE
-    description: dict[str, Any] = field(default_factory=dict)
     reference: Label | None = None
+    description: dict[str, Any] = field(default_factory=dict)
     finish: Callable[[Answer], Answer] | None = None
 
     def run(self, session: BaseSession) -> Answer:
@@ -84,8 +84,8 @@ class Prepared(Generic[Answer]):
             remarks=self.remarks,
             proof=self.proof,
             mechanisms=self.mechanisms,
-            said=self.description,
             reference=self.reference,
+            said=self.description,
         )
         return settled if self.finish is None else self.finish(settled)
 
@@ -93,7 +93,7 @@ class Prepared(Generic[Answer]):
 # Letters of the name of a method.
 LONGEST_NAME = 60
 # From what is public of rows, and a question, to what will be released.
-Prepare = Callable[[PublicData, Question], Prepared[Answer]]
+Prepare = Callable[[PublicData, Any], Prepared[Answer]]
 
 
 def runs(prepare: Prepare[Answer]) -> Callable[[BaseSession, Question], Answer]:
@@ -308,9 +308,9 @@ class Method(ABC):
         CounterveilError
             A field that is not plain: CV-P844.
         """
-        if not is_dataclass(self):
-            return {}
-        return {each.name: _plain(getattr(self, each.name), each.name) for each in fields(self)}
+        described: Any = self
+        names = [each.name for each in fields(described)] if is_dataclass(described) else []
+        return {name: _plain(getattr(self, name), name) for name in names}
 
     def prepare(self, public: PublicData, question: Question) -> Prepared[Any]:
         """Return the method with its releases planned, from public numbers alone; nothing is spent here.

@@ -1,10 +1,9 @@
-"""Cells in which outcomes are counted, and the plan that pays for it: declared, even, or where outcomes
-were found to lie.
+"""Cells in which outcomes are counted, and the plan that pays for it.
 
-More cells show more of a distribution and add more noise to each of its points. Where none are declared,
-their number is that of the shortest expected interval of a distribution function at its middle, for normal
-outcomes of a supposed standard deviation. Privacy does not depend on what is supposed. Edges are in units
-of the outcome.
+Cells are declared, even, or where outcomes were found to lie. More cells show more of a distribution and
+add more noise to each of its points. Where none are declared, their number is that of the shortest
+expected interval of a distribution function at its middle, for normal outcomes of a supposed standard
+deviation. Privacy does not depend on what is supposed. Edges are in units of the outcome.
 """
 
 from __future__ import annotations
@@ -22,12 +21,14 @@ from scipy.special import ndtri
 from counterveil.data import OUTCOME_STEPS, Study
 from counterveil.data.domains import outcome_unit
 from counterveil.estimators.histogram import count_mechanisms, counts_noise
-from counterveil.estimators.outcome_place import ENDS, PLACES, WHOLE, count_octaves
+from counterveil.estimators.outcome_place import ENDS, PLACES, count_octaves
 from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.survival.distributions import NoisyHistograms
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.rows.outcome_cells import NAME, OutcomeCells
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_window import WHOLE
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan, ReleasedVector
 
@@ -67,10 +68,10 @@ def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
 
 
 def _with_points(study: Study, edges: Sequence[Fraction], whole_numbers: bool) -> tuple[Fraction, ...]:
-    """Return edges of which the ends of the range, and whole numbers if many may have them, end cells of
-    their own.
+    """Return edges with points, each of which ends a cell of its own.
 
-    The first edge is then below the range, where no outcome is.
+    Points are the ends of the range, and whole numbers if many may have them. The first edge is then below
+    the range, where no outcome is.
     """
     low, high = study.outcome_range
     points = {low, high} | ({edge for edge in edges if edge.denominator == 1} if whole_numbers else set())
@@ -115,7 +116,7 @@ class HistogramRelease:
         """Return the release on its cells: where most outcomes were found to lie, by two releases, if that is asked."""
         if not self.searched:
             return self
-        centre, octaves = count_octaves(gate, gate.rows.batches, self.pure)
+        centre, octaves = count_octaves(gate, OutcomeHistograms(self.pure), public.rows)
         held = np.cumsum(octaves.shares())
         half_width = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
         low = self.edges[0]
@@ -132,8 +133,7 @@ class HistogramRelease:
         return replace(self, edges=_with_points(public.study, edges, cells_a_unit > 0))
 
     def _parts_of_whole(self, units: int, cells: int, rows: int) -> int:
-        """Return into how many cells each unit of a place is cut beside those of whole numbers; 0 for even
-        cells.
+        """Return into how many cells each unit is cut beside those of whole numbers; 0 for even cells.
 
         Whole numbers have cells of their own where the range has whole ends and intervals are not expected
         to become longer by more than a part of what they are with so many even cells.
@@ -172,7 +172,7 @@ def histogram_release(public: PublicData, question: Question, grid: Edges, rows:
 def histogram_plan(
     budget: Budget, mechanism: str, grid: Edges, earlier: Mapping[str, Fraction] = NOTHING
 ) -> Plan:
-    """Return the plan of counts: after what comes `first`, in parts of the budget, and the search for their place."""
+    """Return the plan of counts: after what comes `earlier`, in parts of the budget, and the search for their place."""
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
     remaining = 1 - sum(earlier.values(), Fraction(0))
     place_shares = (

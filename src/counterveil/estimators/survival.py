@@ -1,10 +1,10 @@
-"""Survival of both arms from noisy tables of events by time cell: of everyone, by public strata, or with
-public weights.
+"""Survival of both arms from noisy tables of events by time cell.
 
-Strata are standardised: an arm's curve is the mean of its strata's curves, each with its share of everyone.
-Strata that would be lost in the noise are merged first, by public numbers alone. With weights each arm is
-weighted towards everybody's covariates, and its table holds sums of weights, not numbers of people. Times
-are in the unit of the data, curves are probabilities (`inference/survival`).
+Of everyone, by strata, or with public weights. Strata are standardised: an arm's curve is the mean of its
+strata's curves, each with its share of everyone. Strata that would be lost in the noise are merged first,
+by public numbers alone. With weights each arm is weighted towards everybody's covariates, and its table
+holds sums of weights, not numbers of people. Times are in the unit of the data, curves are probabilities
+(`inference/survival`).
 """
 
 from __future__ import annotations

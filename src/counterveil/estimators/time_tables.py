@@ -1,8 +1,8 @@
-"""How tables of events by time are released: the form, the noise and the parts of cells, chosen from public
-numbers.
+"""How tables of events by time are released: the form, the noise and the parts of cells.
 
-Compared are the expected lengths of intervals of an arm's curve for people of whom a supposed part has the
-event, and another is censored, evenly up to the horizon. Privacy does not depend on what is supposed.
+They are chosen from public numbers. Compared are the expected lengths of intervals of an arm's curve for
+people of whom a supposed part has the event, and another is censored, evenly up to the horizon. Privacy
+does not depend on what is supposed.
 """
 
 from __future__ import annotations
@@ -99,8 +99,15 @@ def chosen_release(
     event = public.study.event
     assert event is not None
     people = rows if settings.censoring == "middle" else None
-    key = (event.cells, settings.release, people, strata, event.kinds)
-    return table_release(count_mechanisms(public, question), question.budget, *key)
+    return table_release(
+        count_mechanisms(public, question),
+        question.budget,
+        event.cells,
+        settings.release,
+        people=people,
+        strata=strata,
+        causes=event.kinds,
+    )
 
 
 def table_release(
@@ -135,8 +142,7 @@ def table_release(
 
 
 def most_strata(release: TableRelease, people: int) -> int:
-    """Return how many strata of so many people keep their curves above the noise to the horizon, in default
-    tables.
+    """Return how many strata of so many people keep curves above the noise, in default tables.
 
     Strata and arms differ in size: those of half the mean size must be known as well.
     """

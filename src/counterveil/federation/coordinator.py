@@ -16,20 +16,17 @@ from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.errors import refusals as refusals_table
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import damaged, read_json, write_json
-from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError, judged
+from counterveil.federation.judging import COPY, NOT_AN_ANSWER, DeclaredOutcome, SetAsideError, judged
 from counterveil.federation.masking import Step
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.privacy.caveats import SitesWithoutAnswer
-from counterveil.questions.pooled import (
-    PooledMoments,
-    PooledResult,
-    PooledTable,
-    computed_facts,
-    pool,
-    released_numbers,
-    rows_of,
-)
+from counterveil.questions.pooling.documents import computed_facts
+from counterveil.questions.pooling.effects import PooledResult
+from counterveil.questions.pooling.moments import PooledMoments
+from counterveil.questions.pooling.pool import pool
+from counterveil.questions.pooling.reading import rows_of
+from counterveil.questions.pooling.tables import PooledTable
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 
@@ -294,7 +291,7 @@ def states(folder: StudyFolder) -> list[SiteState]:
     seen: set[object] = set()
     answered = {site: each.result for site, each in found.items() if each.result is not None}
     for site in sorted(answered, key=folder.arrived):
-        release = released_numbers(answered[site])
+        release = answered[site]._site_numbers()
         if release in seen:
             found[site] = replace(found[site], state=aside(COPY), refusal="CV-F041", result=None)
         seen.add(release)
@@ -375,7 +372,7 @@ def _weight_limits(folder: StudyFolder, results: Mapping[str, Any]) -> WeightLim
         shares = {site: rows / sum(known.values()) for site, rows in known.items()}
     least = {}
     if study.ask.question == "ate":
-        declared = Expected.of(study.declaration)
+        declared = DeclaredOutcome.of(study.declaration)
         least = {
             site: declared.least_noise(study.asks[site], rows_of(result) or 1)
             for site, result in results.items()

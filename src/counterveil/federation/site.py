@@ -16,10 +16,11 @@ from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
 from counterveil.data.table import arm_sizes
 from counterveil.errors import BudgetError, CounterveilError, FederationError, LedgerError, refusal
+from counterveil.estimators.site_bounds.methods import ESTIMATORS
 from counterveil.federation import keys, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
-from counterveil.federation.judging import ESTIMATORS, options_of
+from counterveil.federation.judging import options_of
 from counterveil.federation.masking import Step, read_request
 from counterveil.federation.messages import MOST_ROBUST, Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (

@@ -27,8 +27,8 @@ from counterveil.federation.files import (
 )
 from counterveil.federation.judging import judgeable
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
-from counterveil.inference.pooling import POOLING_METHODS
-from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS
+from counterveil.inference.site_weights import POOLING_METHODS
+from counterveil.report.pooling import METHODS as POOLING_OF_MEANS
 from counterveil.results.measures import OF_MEANS
 
 FILE = "study.toml"

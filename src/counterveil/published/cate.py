@@ -20,7 +20,6 @@ from counterveil.accounting import Ledger
 from counterveil.data import Range, Study, Table
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import refusal
-from counterveil.estimators.folds.aggregation import quietly
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import blocks
 from counterveil.numerics.public_choices import public_uniforms, two_parts
@@ -29,6 +28,7 @@ from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion, QueryForm, release_vector_scaled
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.functions import CateAnswers, Queries, default_delta
+from counterveil.rows.folds.quiet_learners import quietly
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.settings.methods import POSITIVE, Allowed, Settings, one_of, whole
 

@@ -22,7 +22,6 @@ from counterveil.accounting import Ledger
 from counterveil.data import OUTCOME_STEPS, Study, Sums, Table
 from counterveil.data.features import UnitFeatures, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.estimators.folds.aggregation import models_of_fold, quietly
 from counterveil.estimators.moments.adjustment_budget import MAX_GRAM_NOISE, Design, clip_sds
 from counterveil.estimators.moments.nuisance_models import first_models
 from counterveil.estimators.moments.scaling import scaling_of, standard_rows
@@ -42,6 +41,7 @@ from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.rows.folds.learners import FoldNuisances, Predict
+from counterveil.rows.folds.quiet_learners import models_of_fold, quietly
 from counterveil.rows.moments.joint_gram import Scaling, SecondMoments, release_gram
 from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments
 from counterveil.rows.moments.sensitivity import LENGTH_SLACK

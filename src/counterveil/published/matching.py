@@ -22,9 +22,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.linear.effect import design_diagnostics
+from counterveil.estimators.linear.diagnostics import design_diagnostics
+from counterveil.estimators.linear.matching import matching_caveats, matching_details
 from counterveil.estimators.linear.matching_design import Limits, match, published_limits, scored
-from counterveil.estimators.linear.weighting import matching_caveats, matching_details
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
@@ -40,6 +40,7 @@ from counterveil.results.result import Result
 from counterveil.rows.linear.sensitivity import LinearEstimate
 from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
 from counterveil.rows.moments.sensitivity import penalised_fit
+from counterveil.rows.public import PublicRows
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released, Responses
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE, AUTO, BEST
@@ -387,7 +388,7 @@ def _outcome_matching(session: BaseSession, question: PublishedQuestion) -> Resu
     question = replace(question, mechanism="laplace_pair")
     settings = replace(question.settings or Matching(), limit=_limit(question))
     table = session.table
-    design = scored(table)
+    design = scored(PublicRows(table, Unit.OUTCOME))
     epsilon = question.budget.epsilon
     limits = published_limits(design, settings, float(epsilon), feasible=False)
     matched = match(design, settings.neighbours, limits, Estimand.ATE.value)

@@ -15,7 +15,7 @@ from counterveil.estimators.linear.arm_means import arm_means
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.adjusted_means import adjusted_arms
 from counterveil.estimators.moments.record_arms import record_arms
-from counterveil.estimators.pairs.effect import pair_arms
+from counterveil.estimators.pairs.arms import pair_arms
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
@@ -29,6 +29,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Arms
 
@@ -214,10 +215,10 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"arms with method={question.method!r}")
-        return pair_arms(session, question)
+        return runs(pair_arms)(session, question)
     if question.unit is Unit.RECORD:
         session.attach_batches()
-        refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
+        refuse_few_clusters(session.study, "arms", question.method, PublicData(session, question.unit).rows)
         return runs(adjusted_arms if question.method == _PRIVATE else record_arms)(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
@@ -225,5 +226,5 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
         session.attach_batches()
     else:
         session.attach(f"arms with method={question.method!r}")
-    refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
-    return arm_means(session, question)
+    refuse_few_clusters(session.study, "arms", question.method, PublicData(session, question.unit).rows)
+    return runs(arm_means)(session, question)

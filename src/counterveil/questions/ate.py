@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.folds.aggregation import sample_and_aggregate
+from counterveil.estimators.linear.both_means import matched_means, plain_means, weighted_means
+from counterveil.estimators.linear.difference_in_means import difference_in_means
+from counterveil.estimators.linear.matching import matching
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
+from counterveil.estimators.linear.weighting import weighting
 from counterveil.estimators.method import Method, check_own_method, runs, supports
 from counterveil.estimators.moments.adjusted_means import measured
 from counterveil.estimators.moments.doubly_robust import doubly_robust
 from counterveil.estimators.moments.ratio import compare_ratios
 from counterveil.estimators.moments.trial import trial
 from counterveil.estimators.moments.trial_means import trial_means
+from counterveil.estimators.pairs.effect import pair_means, pairs
 from counterveil.estimators.strata.arm_means import stratified_means
 from counterveil.estimators.strata.bounded_effect import stratified
 from counterveil.estimators.strata.clustered_trial import clustered_trial
@@ -46,6 +51,8 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.result import MeasureResult, Result
+from counterveil.rows.linear.moved_rows import session_of
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import (
     Auto,
@@ -109,12 +116,13 @@ class AteArguments(Arguments[Result]):
         """Return the question, or raise the error of the first argument that does not fit the study."""
         if isinstance(self.method, str) and self.method in _MOVED_TO_PUBLISHED:
             raise _use_published(f"method={self.method!r}", self.method)
-        refuse_unknown_method(self.method, method_names())
+        name = cast("str", self.method)
+        refuse_unknown_method(name, method_names())
         refuse_several_arms(study, ratio=True)
         estimand = default_estimand(study, self.estimand).value
         check_measure(self.measure)
         question = self.question(
-            self.method,
+            name,
             self.mechanism,
             self.settings,
             estimand=estimand,
@@ -322,17 +330,6 @@ class NamedMethod:
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
 
 
-def _lazy(path: str) -> Estimator:
-    """Return the estimator at `counterveil.estimators.<path>`, imported when it is first called."""
-    module, _, name = path.rpartition(".")
-
-    def estimate(session: BaseSession, question: Question) -> Result:
-        estimator: Estimator = getattr(import_module(f"counterveil.estimators.{module}"), name)
-        return estimator(session, question)
-
-    return estimate
-
-
 def automatic(session: BaseSession, question: Question) -> Result:
     """Return the answer of the method that `choose` names, and record the choice in its details."""
     # Under the Gaussian rule pure noise costs the account dearly, so a delta means Gaussian noise throughout.
@@ -343,8 +340,12 @@ def automatic(session: BaseSession, question: Question) -> Result:
     return replace(result, details=details | result.details)
 
 
-_PAIRS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pairs")}
-_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pair_means")}
+# Where only outcomes are private: the means of both arms, for ratios.
+_plain_means = runs(plain_means)
+_matched_means = runs(matched_means)
+_weighted_means = runs(weighted_means)
+_PAIRS = {Unit.TREATMENT_AND_OUTCOME: runs(pairs)}
+_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: runs(pair_means)}
 METHODS: dict[str, NamedMethod] = {
     AUTO: NamedMethod(
         dict.fromkeys(Unit, automatic),
@@ -354,10 +355,10 @@ METHODS: dict[str, NamedMethod] = {
         of_means=dict.fromkeys(Unit, automatic),
     ),
     "difference_in_means": NamedMethod(
-        {Unit.OUTCOME: _lazy("linear.difference_in_means.difference_in_means")},
+        {Unit.OUTCOME: runs(difference_in_means)},
         DifferenceInMeans,
         in_batches=(Unit.OUTCOME,),
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.plain_means")},
+        of_means={Unit.OUTCOME: _plain_means},
     ),
     "trial": NamedMethod(
         {Unit.RECORD: runs(trial)} | _PAIRS,
@@ -368,9 +369,9 @@ METHODS: dict[str, NamedMethod] = {
         of_means={Unit.RECORD: runs(trial_means)} | _PAIR_MEANS,
     ),
     "matching": NamedMethod(
-        {Unit.OUTCOME: _lazy("linear.weighting.matching")},
+        {Unit.OUTCOME: runs(matching)},
         Matching,
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.matched_means")},
+        of_means={Unit.OUTCOME: _matched_means},
     ),
     "doubly_robust": NamedMethod(
         {Unit.RECORD: runs(doubly_robust)} | _PAIRS,
@@ -389,13 +390,11 @@ METHODS: dict[str, NamedMethod] = {
         of_means={Unit.OUTCOME: runs(stratified_means)},
     ),
     "weighting": NamedMethod(
-        {Unit.OUTCOME: _lazy("linear.weighting.weighting")},
+        {Unit.OUTCOME: runs(weighting)},
         Weighting,
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.weighted_means")},
+        of_means={Unit.OUTCOME: _weighted_means},
     ),
-    "sample_and_aggregate": NamedMethod(
-        {Unit.RECORD: _lazy("folds.aggregation.sample_and_aggregate")}, Folds
-    ),
+    "sample_and_aggregate": NamedMethod({Unit.RECORD: runs(sample_and_aggregate)}, Folds),
 }
 _MOVED_TO_PUBLISHED = ("cross_fit", "ipw")  # methods of papers, now `cv.published.<name>`
 # Methods that compare ratios of sums: those without adjustment.
@@ -439,11 +438,11 @@ def _estimate_trimmed(session: BaseSession, question: Question) -> Result:
     assert question.trim is not None
     session.admit(question.uses(session.study))
     with silence():
-        kept = trimmed(session.table, question.trim)
-    result = estimate(session.restricted(kept.table), question)
-    details: dict[str, float | str] = {"rows_before_trimming": kept.rows, "least_score_kept": kept.limit}
+        trim = trimmed(PublicData(session, question.unit).columns, question.trim)
+    result = estimate(session_of(session, trim.kept), question)
+    details: dict[str, float | str] = {"rows_before_trimming": trim.people, "least_score_kept": trim.limit}
     guarantee = replace(result.guarantee, pages=(*result.guarantee.pages, TRIMMED_PAGE))
-    return replace(result, details=result.details | details, population=kept.population, guarantee=guarantee)
+    return replace(result, details=result.details | details, population=trim.population, guarantee=guarantee)
 
 
 @silence()
@@ -469,7 +468,7 @@ def estimate(session: BaseSession, question: Question) -> Result:
         session.attach(f"method={question.method!r}")
     if study.cluster is not None and question.method != AUTO:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
-        refuse_few_clusters(study, asked, question.method, session.batches.rows)
+        refuse_few_clusters(study, asked, question.method, PublicData(session, unit).rows)
     if study.denominator is not None:
         session.attach_batches()
         return runs(compare_ratios)(session, question)

@@ -11,10 +11,13 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.linear.functions import function_pays, series
-from counterveil.estimators.moments.functions import choose_design, r_learner, strength, t_learner
-from counterveil.estimators.pairs.effect import function_pays as pair_function_pays
-from counterveil.estimators.pairs.effect import pair_series
+from counterveil.estimators.linear.series import function_pays, series
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.learner_design import choose_design, strength
+from counterveil.estimators.moments.r_learner import r_learner
+from counterveil.estimators.moments.t_learner import t_learner
+from counterveil.estimators.pairs.series import function_pays as pair_function_pays
+from counterveil.estimators.pairs.series import pair_series
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.ate import answer as average_effect
@@ -34,6 +37,7 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_unknown_method,
 )
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Cate, Series
 from counterveil.settings.methods import Settings
@@ -48,20 +52,22 @@ def automatic(session: BaseSession, question: CateQuestion) -> CateModel:
     Settings ask for a function. Without them it is one number where a function is not expected to be closer to the
     effects, and where noise and sampling explain how a released function differs.
     """
-    rows, budget = session.batches.rows, question.budget
-    design = choose_design(session.study, rows, budget, question.settings or Cate())
+    public = PublicData(session, question.unit)
+    budget = question.budget
+    design = choose_design(public.study, public.rows, budget, question.settings or Cate())
     if question.settings is None and not design.is_worthwhile:
         return one_number(session, question)
-    strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
-    return (r_learner if strong else t_learner)(session, question)
+    strong = not budget.pure and strength(public.rows, budget, design.basis.size) >= _STRONG
+    return (r_learner if strong else t_learner)(public, question).run(session)
 
 
 def automatic_series(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the series where covariates are public, or one number, as for records."""
+    public = PublicData(session, question.unit)
     pair = question.unit is Unit.TREATMENT_AND_OUTCOME
-    if question.settings is None and not (pair_function_pays if pair else function_pays)(session, question):
+    if question.settings is None and not (pair_function_pays if pair else function_pays)(public, question):
         return one_number(session, question)
-    return (pair_series if pair else series)(session, question)
+    return (pair_series if pair else series)(public, question).run(session)
 
 
 def one_number(session: BaseSession, question: CateQuestion) -> CateModel:
@@ -92,9 +98,11 @@ FORMS: dict[str, Forms] = {
         },
         in_batches=(Unit.RECORD,),
     ),
-    "t_learner": Forms({Unit.RECORD: (t_learner, Cate)}, in_batches=(Unit.RECORD,)),
-    "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}, in_batches=(Unit.RECORD,)),
-    "series": Forms({Unit.OUTCOME: (series, Series), Unit.TREATMENT_AND_OUTCOME: (pair_series, Series)}),
+    "t_learner": Forms({Unit.RECORD: (runs(t_learner), Cate)}, in_batches=(Unit.RECORD,)),
+    "r_learner": Forms({Unit.RECORD: (runs(r_learner), Cate)}, in_batches=(Unit.RECORD,)),
+    "series": Forms(
+        {Unit.OUTCOME: (runs(series), Series), Unit.TREATMENT_AND_OUTCOME: (runs(pair_series), Series)}
+    ),
 }
 
 

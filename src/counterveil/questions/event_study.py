@@ -12,9 +12,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
-from counterveil.data.panels import complete_sizes, panel_facts
+from counterveil.data.panels import panel_facts
 from counterveil.errors import refusal
-from counterveil.estimators.linear.several_outcomes import outcome_event_study
+from counterveil.estimators.linear.event_study import outcome_event_study
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.record_event_study import record_event_study
 from counterveil.privacy import Estimand, Number, Unit
@@ -29,6 +29,7 @@ from counterveil.results.question import (
     refuse_other_settings,
     refuse_unknown_method,
 )
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
 from counterveil.settings.methods import Settings
@@ -218,15 +219,16 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
         session.attach_batches()
     else:
         session.attach(f"event_study with method={question.method!r}")
-    rows, _ = complete_sizes(session.batches)
+    public = PublicData(session, question.unit)
+    rows = public.people_in_every_period
     if session.study.cluster is not None:
         refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
     if question.unit is Unit.OUTCOME:
-        result = outcome_event_study(session, question, place)
+        result = runs(partial(outcome_event_study, place=place))(session, question)
     else:
         result = runs(partial(record_event_study, place=place))(session, question)
-    details = panel_facts(session.study, (rows, session.batches.rows))
+    details = panel_facts(session.study, (rows, public.rows))
     if session.study.where is not None:
         details |= {"rows_where": session.study.where.text}
     return replace(result, details=result.details | details)

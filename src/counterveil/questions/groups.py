@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeAlias
 
@@ -15,29 +14,22 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence, strata_codes
-from counterveil.data.domains import Domain, outcome_unit
-from counterveil.data.features import feature_map, require_covariates
+from counterveil.data.domains import outcome_unit
+from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.linear import difference_in_means
-from counterveil.estimators.linear import effect as linear_effect
-from counterveil.estimators.linear.effect import ClusteredForm
-from counterveil.estimators.linear.several_outcomes import PeriodForm, comparison, public_effect
-from counterveil.estimators.moments.adjustment_budget import Design, affordable, fewest_rows
-from counterveil.estimators.moments.cell_tallies import (
-    COUNT_NOISE,
-    SUM_NOISE,
-    Tallies,
-    cell_variances,
-    model_errors,
-    term_noise,
-)
-from counterveil.estimators.moments.group_score import Score
-from counterveil.estimators.moments.scoring import Scoring, scoring
-from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
-from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
+from counterveil.estimators.clustered_groups import clustered_groups
+from counterveil.estimators.group_names import group_names
+from counterveil.estimators.linear import difference_in_means, variance_choice
+from counterveil.estimators.linear.clustered_effect import CLUSTERED_PAGE, ClusteredForm
+from counterveil.estimators.linear.linear_estimator import EFFECT_PAGE, known_error
+from counterveil.estimators.linear.public_comparison import PeriodForm, comparison, public_effect
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.group_forms import chosen_form
+from counterveil.estimators.moments.record_groups import record_groups, score_caveats
+from counterveil.estimators.pairs.budget import chosen
+from counterveil.estimators.pairs.effect import pair_effects
+from counterveil.estimators.pairs.provenance import proved, provenance, with_covariates
 from counterveil.inference.arm_means import with_rare_events
-from counterveil.inference.estimates import Known
-from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show
@@ -56,14 +48,13 @@ from counterveil.results.question import (
     refuse_few_clusters,
     refuse_other_settings,
     refuse_shape,
-    refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.rows.linear.arm_contrast import release_contrast
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.rows.moments.cell_scores import Codes
-from counterveil.rows.moments.placing import LayoutPlaces
-from counterveil.rows.public import PublicData
+from counterveil.rows.public import PublicData, PublicRows
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
@@ -108,72 +99,6 @@ def checked_cost(cost: Number) -> float:
     return float(found)
 
 
-# Supposed of trials when forms are compared: outcomes' standard deviation and how far their mean lies from the middle
-# of their range, in parts of half of it; the part of their variance that covariates explain; and the part of the
-# budget that sums of adjusted scores get. Scores are taken as far as they reach: clips are found from rows alone.
-_SD, _OFF, _EXPLAINED, _CELLS = 0.35, 0.5, 0.2, Fraction(3, 5)
-# Where this fraction of the rows would afford models, a trial is adjusted.
-_PLENTY = 8
-
-
-def chosen_form(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> Question:
-    """Return the question with the form that `auto` chooses; reads declarations and public numbers."""
-    if question.method == "auto":
-        question = replace(question, method=_auto(study, question, rows, layout, cells))
-    if question.method == "adjusted":
-        _require_affordable(study, question, rows)
-    return replace(question, mechanism=_arm_noise(question)) if question.method == "arms" else question
-
-
-def _arm_noise(question: Question) -> str:
-    """Return the noise of sums by arm: terms of a row add up to one, so that pure noise is the smaller for them."""
-    return "staircase" if question.open_noise else question.mechanism
-
-
-def _auto(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> str:
-    if study.randomised is not True:
-        if layout is not None and set(layout.names) == set(study.covariates):
-            return "arms"  # groups of all covariates: nothing is left to adjust for
-        if not study.covariates:
-            refuse_undeclared_trial(study)
-        return "adjusted"
-    # With a declared share the models cannot bias the effect, and they take away variance.
-    adjusts = study.treated_share is not None and study.covariates and _cheap(study, question, rows)
-    if layout is None:
-        return "adjusted" if adjusts else "scores"
-    forms = ("arms", "adjusted") if adjusts else ("arms",)
-    return min(forms, key=lambda form: _expected(form, study, question, rows / cells))
-
-
-def _expected(form: str, study: Study, question: Question, size: float) -> float:
-    """Return the supposed variance of a group's effect in a trial, in squares of half the range."""
-    e = 0.5 if study.treated_share is None else float(study.treated_share)
-    sampling = _SD**2 / (e * (1 - e)) / size
-    if form == "arms":
-        sd = term_noise(question.budget, _arm_noise(question), Fraction(1), models=False) / size
-        own = (SUM_NOISE * sd) ** 2 + (COUNT_NOISE * sd * _OFF) ** 2
-        return sampling + own * (1 / e**2 + 1 / (1 - e) ** 2)
-    sd = term_noise(question.budget, question.mechanism, _CELLS, models=True) / size
-    return (1 - _EXPLAINED) * sampling + (SUM_NOISE * sd * (1 + _OFF) / min(e, 1 - e)) ** 2
-
-
-def _design(study: Study, question: Question, rows: int) -> Design:
-    return Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
-
-
-def _cheap(study: Study, question: Question, rows: int) -> bool:
-    """Return whether models cost little: they would be affordable with a fraction of the rows."""
-    return affordable(_design(study, question, max(rows // _PLENTY, 1)))
-
-
-def _require_affordable(study: Study, question: Question, rows: int) -> None:
-    design = _design(study, question, rows)
-    if not affordable(design):
-        raise refusal(
-            "CV-P544", design=fewest_rows(design), features=design.features, budget=design.budget, rows=rows
-        )
-
-
 By = str | Sequence[str] | Mapping[str, Sequence[Any] | None]
 
 # More groups than this are a function of the covariates: `cate` is for those.
@@ -198,93 +123,6 @@ def layout_of(study: Study, by: By) -> Layout:
     if layout.public > _MOST_GROUPS:
         raise refusal("CV-P542", most_groups=_MOST_GROUPS, public=layout.public)
     return layout
-
-
-def group_names(layout: Layout) -> tuple[str, ...]:
-    """Return what every group is called, in the order of their places."""
-    labels = [_labels(name, domain) for name, domain in zip(layout.names, layout.domains, strict=True)]
-    return tuple(", ".join(parts) for parts in product(*labels))
-
-
-def _labels(name: str, domain: Domain) -> list[str]:
-    if not isinstance(domain, Range):
-        return [f"{name}={label}" for label in domain.labels]
-    ends = [domain.lo, *domain.cuts, domain.hi]
-    last = len(ends) - 2
-    return [
-        f"{name} in [{show(ends[place])}, {show(ends[place + 1])}{']' if place == last else ')'}"
-        for place in range(last + 1)
-    ]
-
-
-METHOD_TEXTS = {
-    "arms": "difference of the arms' means in every group",
-    "adjusted": "mean doubly robust score of every group",
-}
-_WORDS = {
-    "centre": "mean outcome, share treated",
-    "histogram": "histogram of the scores, for their clip",
-    "ranks": "histogram of the ranking, for its quantiles",
-    "norms": "histogram of the rows' lengths",
-    "gram": "second moments of covariates, treatment and outcome",
-    "cells": "number, sum and squares of the clipped scores in every cell",
-}
-
-
-def settled_scores(
-    kind: type[Answer],
-    session: BaseSession,
-    question: Question,
-    found: Scoring,
-    compute: Callable[[Gate], Facts],
-    said: Mapping[str, Any],
-    remarks: tuple[str, ...] = (),
-) -> Answer:
-    """Return the answer of private scores, whose pages name the noise too."""
-    asked = (kind, session, question, found.plan, compute)
-    return answer_request(*asked, pages=found.pages, remarks=remarks, mechanisms=(), said=said)
-
-
-def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
-    """Return what was released and what part of the budget it took."""
-    parts = found.plan.parts
-    mechanism = "Gaussian noise"
-    return tuple(
-        (
-            _WORDS.get(name, "moments of the outcome's residuals"),
-            f"{parts[name]:.0%} of the budget; "
-            + (mechanism if not found.pure else f"{found.plan.kind(name).value} of pure noise"),
-        )
-        for name, _ in found.plan.amounts
-    )
-
-
-def record_details(found: Scoring) -> dict[str, float | str]:
-    """Return the single figures of a request that protects records."""
-    details: dict[str, float | str] = {
-        "rows": found.rows,
-        "mechanism": "laplace" if found.pure else "gaussian",
-    }
-    if found.form == "adjusted":
-        details["features"] = found.features.size
-    return details
-
-
-def caveats(study: Study, form: str, by: tuple[str, ...] = ()) -> tuple[Fact, ...]:
-    """Return what the intervals do not cover."""
-    last = Caveat.CLAMPING, Caveat.CLIPPED_SCORES, Caveat.COVERAGE_MEASURED
-    if form == "adjusted" and study.treated_share is None:
-        beyond = Caveat.OTHER_THAN_FEATURES, Caveat.EXTREME_PROPENSITIES
-        return Caveat.UNDECLARED_COVARIATES, *beyond, *last
-    return (*_unadjusted(study, by), *last)
-
-
-def _unadjusted(study: Study, by: tuple[str, ...]) -> tuple[Caveat, ...]:
-    """Return what leaves room for confounders where nothing but the groups is adjusted for."""
-    if study.randomised is True:
-        return ()
-    left = [name for name in study.covariates if name not in by]
-    return (Caveat.CONFOUNDING_WITHIN_GROUPS if left or not by else Caveat.CONFOUNDING,)
 
 
 # Effects of groups where only outcomes are private: a linear estimate in every group, each with the whole budget.
@@ -347,10 +185,10 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
         raise refusal(code, layout=layout.describe(), fewest="two people of each arm")
     plan = groups_plan(question, [one.share for one in statistics.values()])
     names = group_names(layout)
-    pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
-    pages += [linear_effect.CLUSTERED_PAGE] if study.clustered else []
+    pages = [difference_in_means.PAGE if means else EFFECT_PAGE]
+    pages += [CLUSTERED_PAGE] if study.clustered else []
     by_arm = _uneven(statistics.values())
-    pages += [linear_effect.PAGE] if by_arm else []
+    pages += [variance_choice.PAGE] if by_arm else []
     # Residual totals of clusters hold every heteroskedasticity.
     beyond = (Caveat.CLUSTERS_DEPEND,) if study.clustered else (Caveat.UNEVEN_VARIANCE,) if by_arm else ()
 
@@ -407,7 +245,7 @@ def _means(source: Backend, question: Question, layout: Layout) -> Statistics:
     for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
         if min(control, treated) >= _FEWEST:
             bounds = MeanContrast(source.study.outcome_bounds.width, int(treated), int(control))
-            found[place] = GroupMeans(bounds, difference_in_means.chosen_share(bounds, question))
+            found[place] = GroupMeans(bounds, difference_in_means.variance_share_of(bounds, question))
     return found
 
 
@@ -442,8 +280,10 @@ def release(
             effect, variance = one.release(gate, names)
         else:
             arms, paid = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place])), one.share > 0
-            effect, variance = difference_in_means.release(gate, arms, unit, one.sensitivity, paid, names)
-        plain = linear_effect.known_error(effect, variance, one.sensitivity.variance_cap)
+            effect, variance = release_contrast(
+                gate, arms, unit, one.sensitivity, with_variance=paid, names=names
+            )
+        plain = known_error(effect, variance, one.sensitivity.variance_cap)
         found.append((effect, with_rare_events(plain, source.study.outcome_range, one.sizes)))
     return found
 
@@ -482,7 +322,7 @@ def _adjusted(table: Table, question: Question, layout: Layout) -> Statistics:
     """Return the weighted, matched or clustered statistics of the groups that have an effect, by their places."""
     found: Statistics = {}
     for place, rows in enumerate(_group_rows(table, layout)):
-        own = _rows_of(table, rows, layout)
+        own = PublicRows(_rows_of(table, rows, layout), question.unit)
         treated = int(own.treated.sum())
         if min(treated, own.rows - treated) < _FEWEST:
             continue
@@ -525,107 +365,8 @@ def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layo
 def _caveats(study: Study, question: Question, layout: Layout) -> tuple[Fact, ...]:
     if question.method == "difference_in_means":
         left = tuple(name for name in layout.names if name not in _left(study, layout))
-        return (*confounding(caveats(study, "arms", left)), Caveat.CLAMPING)
+        return (*confounding(score_caveats(study, "arms", left)), Caveat.CLAMPING)
     return adjusted_caveats(study, Caveat.IMBALANCE_WITHIN_GROUPS)
-
-
-def record_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
-    """Return the private effects of all groups; which group a person is in is private too."""
-    found = scoring(PublicData(session, question.unit), question)
-
-    def compute(gate: Gate) -> Facts:
-        cells, score = found.release(gate, LayoutPlaces(layout), layout.public)
-        effects = _effects(session, question, layout, cells, score)
-        return Facts(
-            groups=effects,
-            by=layout.names,
-            method=METHOD_TEXTS[question.method],
-            releases=release_words(found),
-            not_covered=caveats(session.study, question.method, layout.names),
-            details=record_details(found),
-        )
-
-    said = {"question": "groups", "by": layout.describe()}
-    return settled_scores(GroupsResult, session, question, found, compute, said)
-
-
-def clustered_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
-    """Return the same in a trial of public clusters: counts and sums by group, cluster and arm hold the errors."""
-    session.attach("groups with clusters")
-    study, names = session.study, group_names(layout)
-    sums = cluster_sums(PublicData(session, question.unit), replace(question, method="arms"), groups=layout)
-    width = float(study.outcome_bounds.width)
-
-    def compute(gate: Gate) -> Facts:
-        known = sums.release(gate)
-        effects = tuple(
-            Effect(
-                name,
-                Linear(one.effect, one.uncertainty, (-width, width)),
-                question.level,
-                len(names),
-                one.people,
-                one.people_sd,
-            )
-            for name, one in zip(names, known, strict=True)
-        )
-        return Facts(
-            groups=effects,
-            by=layout.names,
-            method=f"{METHOD_TEXTS['arms']}; standard errors clustered by {study.cluster_columns[0]}",
-            releases=sums.releases,
-            not_covered=(*caveats(study, "arms", layout.names), Caveat.CLUSTERS_DEPEND),
-            details=sums.details,
-        )
-
-    said = {"question": "groups", "by": layout.describe()}
-    asked = (GroupsResult, session, sums.question, sums.plan, compute)
-    return answer_request(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",), said=said)
-
-
-def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
-    """Return what is known about the mean score of every cell; `unit` is half the outcome's range."""
-    variances = cell_variances(cells)
-    shift, extra = model_errors(cells, score)
-    # Of a mean over the size as released, or where that is lost in its noise, over the least that a ratio has.
-    extra = extra * (cells.safe_sizes / np.maximum(cells.sizes, cells.size_sd)) ** 2
-    return [
-        NoisyRatio(
-            total=float(cells.totals[place] - shift[place]) * unit,
-            size=float(cells.sizes[place]),
-            row_variance=float(variances[place]) * unit**2,
-            total_sd=cells.total_sd * unit,
-            size_sd=cells.size_sd,
-            offset=(cells.centre + score.offset) * unit,
-            extra=float(extra[place]) * unit**2,
-            bias=(score.bias + cells.lost) * unit,
-            limit=limit,
-            heavy=cells.heavy,
-        )
-        for place in range(len(cells.sizes))
-    ]
-
-
-def _effects(
-    session: BaseSession, question: Question, layout: Layout, cells: Tallies, score: Score
-) -> tuple[Effect, ...]:
-    low, high = session.study.outcome_range
-    width = float(high - low)
-    arms = question.method == "arms"
-    ratios = cell_ratios(cells, score, width / 2, width / 2 if arms else width)
-    names = group_names(layout)
-    if not arms:
-        known: list[Known] = list(ratios)
-        sizes = cells.sizes
-        size_sd = cells.size_sd
-    else:
-        known = [RatioDifference(ratios[2 * g + 1], ratios[2 * g]) for g in range(len(names))]
-        sizes = cells.sizes.reshape(-1, 2).sum(axis=1)
-        size_sd = cells.size_sd * float(np.sqrt(2))
-    return tuple(
-        Effect(name, known[place], question.level, len(names), float(sizes[place]), size_sd)
-        for place, name in enumerate(names)
-    )
 
 
 # Groups where treatment and outcome are private: who is in which is public, and a pair moves the sums of one alone.
@@ -644,24 +385,25 @@ def pair_groups(
     by: tuple[str, ...] = (),
 ) -> Answer:
     """Return the private effects of the groups that have enough rows; `codes` are the places of rows' groups."""
-    table = session.table
+    columns = PublicData(session, question.unit).columns
     places = np.flatnonzero(np.bincount(codes, minlength=len(names)) >= _GROUPS_FEWEST)
     if len(places) < (len(names) if shape.every else 1):
         code = "CV-S110c" if shape.every else "CV-S110b"
         raise refusal(code, layout=", ".join(names), fewest=f"{_GROUPS_FEWEST} people")
     rows = [np.flatnonzero(codes == place) for place in places]
-    question, choice = asked(session, replace(question, method="adjusted"), len(places))
+    question = with_covariates(columns.study, replace(question, method="adjusted"))
+    choice = chosen(columns, question.budget, effects=len(places))
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
 
     def compute(gate: Gate) -> Facts:
-        found = pair_effects(gate, table, choice, Estimand.ATE, rows)
+        found = pair_effects(gate, columns, choice, Estimand.ATE, rows)
         known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
         effects = tuple(
             Effect(names[int(place)], one, question.level, len(places), float(len(own)))
             for place, one, own in zip(places, known, rows, strict=True)
         )
         facts = Facts(
-            provenance(session, question, choice, {}),
+            provenance(columns.study, choice, {}),
             groups=effects,
             by=by,
             left_out=tuple(name for place, name in enumerate(names) if place not in places),
@@ -669,7 +411,7 @@ def pair_groups(
         return shape.made(facts)
 
     said = {"question": shape.question, **shape.said}
-    return answer_request(shape.kind, session, question, choice.plan, compute, said=said)
+    return answer_request(shape.kind, session, question, choice.plan, compute, said=said, **proved(choice))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -828,11 +570,12 @@ def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsRes
         codes = strata_codes(session.table, layout)
         return pair_groups(session, question, group_names(layout), codes, _shape(layout), layout.names)
     if session.study.clustered:
-        return clustered_groups(session, question, layout)
+        session.attach("groups with clusters")
+        return runs(partial(clustered_groups, layout=layout))(session, question)
     question = replace(question, open_noise=question.open_noise and rule == "sum")
     session.attach_batches()
     # Which group a cluster is in is private: there must be enough for groups of equal size.
     mean = session.batches.rows // layout.public
     refuse_few_clusters(session.study, "groups", question.method, mean, " a group")
     chosen = chosen_form(session.study, question, session.batches.rows, layout, layout.public)
-    return record_groups(session, chosen, layout)
+    return runs(partial(record_groups, layout=layout))(session, chosen)

@@ -5,43 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
 from pathlib import Path
 from typing import ClassVar
-
-import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import refusal
-from counterveil.estimators.moments.regression import (
-    MOST_COLUMNS,
-    MOST_NOISE,
-    PAGES,
-    Columns,
-    OutcomeMoments,
-    OutcomeRows,
-    ReleasedMoments,
-    RowPlan,
-    Rows,
-    outcome_plan,
-    release_outcome_moments,
-    release_regression_moments,
-    release_sandwich,
-)
-from counterveil.estimators.moments.regression import PAGE as ROBUST_PAGE
-from counterveil.estimators.moments.regression import PAGES as OUTCOME_PAGES
-from counterveil.inference.moments import NoisyMoments
-from counterveil.numerics.arrays import Floats
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.regression_answer import regression_moments
+from counterveil.estimators.moments.regression_columns import columns_of
+from counterveil.estimators.moments.regression_plan import MOST_COLUMNS
 from counterveil.privacy import Number, Unit
-from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects
-from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
-from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
-from counterveil.rows.records import Records
-from counterveil.session import BaseSession, BitSource, Gate
+from counterveil.results.regression import Moments, parse_formula
+from counterveil.rows.moments.regression_columns import Columns
+from counterveil.session import BaseSession, BitSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +45,7 @@ class MomentsArguments(Arguments[Moments]):
             )
         refuse_extremes(study, question.budget)
         outcomes, terms = _names(self.outcomes, "outcomes"), _names(self.terms, "terms")
-        columns = Columns.of(study, outcomes, terms)
+        columns = columns_of(study, outcomes, terms)
         private = columns.log_outcome or any(columns.singles - 1 in pair for pair in columns.products)
         if question.unit is Unit.OUTCOME and private:
             raise refusal("CV-P788", terms=list(terms), unit=question.unit.value)
@@ -203,9 +183,6 @@ def _names(given: object, argument: str) -> tuple[str, ...]:
     raise refusal("CV-P780", argument=argument, given=given)
 
 
-_SANDWICH = ("middle of a sandwich for HC1 errors: counts of lengths, then second moments", "from counts")
-
-
 @silence()
 def answer_moments(
     session: BaseSession, question: Question, columns: Columns, robust: tuple[str, ...]
@@ -214,139 +191,5 @@ def answer_moments(
     session.admit(question.uses(session.study, "moments"))
     session.attach_batches()
     refuse_few_clusters(session.study, "moments", question.method, session.batches.rows)
-    records = Records(session.batches, columns.features)
-    design = RowPlan(records.count, columns, question.budget, question.mechanism, len(robust))
-    private = question.unit is Unit.RECORD
-    if private:
-        _refuse_noise(design)
-    plan = design.plan() if private else outcome_plan(design)
-
-    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
-
-    def compute(gate: Gate) -> Facts:
-        if private:
-            found = _of_records(release_regression_moments(gate, records, design))
-        else:
-            found = _of_outcomes(release_outcome_moments(gate, records, design))
-        middles = [_middle(gate, number, records, design, found, one) for number, one in enumerate(robust)]
-        return Facts(
-            outcome=session.study.outcome,
-            columns=columns.names,
-            groups=columns.groups,
-            basis=_rows(found.basis),
-            matrix=_rows(found.matrix),
-            noise_sd=_rows(found.noise),
-            rows=records.count,
-            releases=found.releases + (_SANDWICH,) * len(robust),
-            robust=tuple(middles),
-            not_covered=_caveats(found),
-            details={"weighted_down": found.weighted_down, "mechanism": drawn[0]},
-        )
-
-    said = {
-        "question": "moments",
-        "terms": [name for name in columns.names if ":" in name or name.startswith("log(")],
-        "responses": list(columns.responses),
-    } | ({"robust": list(robust)} if robust else {})
-    return answer_request(
-        Moments,
-        session,
-        question,
-        plan,
-        compute,
-        pages=(PAGES if private else OUTCOME_PAGES) + (ROBUST_PAGE,) * bool(robust),
-        mechanisms=drawn,
-        said=said,
-    )
-
-
-def _refuse_noise(design: RowPlan) -> None:
-    """Raise CV-P790 where the noise would hide the moments; from public numbers alone, before anything is spent."""
-    if design.noise > MOST_NOISE:
-        raise refusal(
-            "CV-P790",
-            fewest_rows=design.fewest_rows,
-            names=len(design.columns.names),
-            rows=design.rows,
-            budget=design.budget,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What both levels of protection release, in the same words."""
-
-    matrix: Floats
-    noise: Floats
-    basis: Floats
-    releases: tuple[tuple[str, str], ...]
-    weighted_down: float
-    clipped: ClippedOutliers
-    rows: Rows | OutcomeRows
-
-
-def _middle(
-    gate: Gate, number: int, records: Records, design: RowPlan, found: _Found, text: str
-) -> RobustMiddle:
-    """Return the released middle of the sandwich of one regression."""
-    columns = design.columns
-    formula = parse_formula(text, columns.names, dict(columns.groups))
-    names = (*((CONSTANT,) if formula.constant else ()), *formula.regressors, *formula.absorbed)
-    places = [(CONSTANT, *columns.names).index(name) for name in names]
-    response = found.basis[1 + columns.names.index(formula.response)]
-    moments = NoisyMoments(found.matrix, found.noise, records.count)
-    turn, matrix, sd = release_sandwich(
-        gate, number, records, found.rows, moments, found.basis[places], response, design
-    )
-    return RobustMiddle(text, _rows(turn), _rows(matrix), sd)
-
-
-def _of_records(found: ReleasedMoments) -> _Found:
-    rows = found.rows
-    noise = np.full(found.matrix.shape, found.sd)
-    np.fill_diagonal(noise, sqrt(2.0) * found.sd)
-    whole = np.abs(rows.mix) @ rows.largest_sizes
-    windows = zip(rows.columns.names, rows.windows[1:], whole[1:], strict=True)
-    narrow = {name: float(window) for name, window, most in windows if window < most}
-    clipped = ClippedOutliers(tuple(narrow), tuple(narrow.values()), in_sds=True)
-    releases = (
-        ("means and squares of all columns", "l2 sensitivity by their number"),
-        ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
-        ("second moments of weighted rows, a first time", "squared length from counts"),
-        ("second moments of weighted rows", f"squared length at most {float(rows.squared_max_norm):.4g}"),
-    )
-    share = found.weighted_down if rows.length < rows.longest else 0.0
-    return _Found(found.matrix, noise, rows.basis, releases, share, clipped, rows)
-
-
-def _of_outcomes(found: OutcomeMoments) -> _Found:
-    rows = found.rows
-    releases = (
-        ("mean and mean square of the outcome", "l2 sensitivity 2 half ranges over the rows"),
-        ("counts of residuals by size, twice", "one cell each"),
-        ("moments of public columns with the outcome, a first time", "residuals from counts"),
-        (
-            "moments of public columns with residuals of the outcome",
-            f"residuals in +-{rows.clip:.4g} half ranges",
-        ),
-    )
-    place = rows.columns.singles - 1
-    reach = rows.clip * rows.columns.ends[place][1]
-    clips = rows.clip < 1.0 + float(np.abs(rows.prediction).sum())
-    said = ClippedOutliers((rows.columns.names[place],) * clips, (float(reach),) * clips, in_sds=False)
-    return _Found(found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said, rows)
-
-
-def _caveats(found: _Found) -> tuple[Fact, ...]:
-    """Return what intervals of regressions do not cover."""
-    return (
-        Caveat.UNEQUAL_VARIANCES,
-        Caveat.OMITTED_VARIABLES,
-        *((Downweighted(found.weighted_down),) if found.weighted_down > 0 else ()),
-        *((found.clipped,) if found.clipped.columns else ()),
-        Caveat.CLAMPING_TO_RANGES,
-    )
-
-
-def _rows(matrix: Floats) -> Matrix:
-    return tuple(tuple(float(value) for value in row) for row in matrix)
+    prepare = partial(regression_moments, columns=columns, robust=robust)
+    return runs(prepare)(session, question)

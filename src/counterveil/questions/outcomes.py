@@ -17,8 +17,7 @@ from counterveil.estimators.linear.several_outcomes import outcome_effects
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.record_arms import record_arm_effects
 from counterveil.estimators.moments.record_outcomes import record_effects
-from counterveil.estimators.outcome_place import Outcomes
-from counterveil.estimators.pairs.effect import pair_outcomes
+from counterveil.estimators.pairs.outcomes import pair_outcomes
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range, with_smaller_noise
 from counterveil.questions.choices import EstimandName, Mechanism, OutcomesMethod, Protects
@@ -34,6 +33,8 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.rows.outcome_numbers import Outcomes
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 
@@ -297,14 +298,14 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
         session.attach_batches()
     else:
         session.attach(f"outcomes with method={question.method!r}")
-    refuse_few_clusters(session.study, "outcomes", question.method, session.batches.rows)
+    refuse_few_clusters(session.study, "outcomes", question.method, PublicData(session, question.unit).rows)
     if pairs:
-        return pair_outcomes(session, question, listed)
+        return pair_outcomes(PublicData(session, question.unit), question, listed).run(session)
     if question.unit is Unit.RECORD and session.study.arms is not None:
         return runs(partial(record_arm_effects, outcomes=listed))(session, question)
     question = _with_smaller_noise(session, question, listed)
     if question.unit is Unit.OUTCOME:
-        return outcome_effects(session, question, listed)
+        return runs(partial(outcome_effects, outcomes=listed))(session, question)
     return runs(partial(record_effects, outcomes=listed))(session, question)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite, isnan, nan, sqrt
+from math import isfinite, isnan, nan
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeGuard, cast
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 import numpy as np
 
@@ -23,14 +23,10 @@ from counterveil.data import (
 )
 from counterveil.data.domains import Categories, Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.estimators.folds.aggregation import learner_name
-from counterveil.estimators.moments.cell_tallies import Tallies, model_errors
-from counterveil.estimators.moments.group_score import Score
-from counterveil.estimators.moments.scoring import Scoring, scoring
-from counterveil.inference.noise_sums import weighted_sum
-from counterveil.inference.noisy_ratio import NoisyRatio
-from counterveil.inference.pooling import PooledUncertainty
-from counterveil.inference.uncertainty import Uncertainty
+from counterveil.estimators.folds.names import learner_name
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.record_policy import RankedRows, RuleOfRows, record_curve, record_policy
+from counterveil.estimators.policy_gains import CellEffects, gains_of_rule, points_of_curve
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
@@ -38,32 +34,23 @@ from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
     Shape,
-    caveats,
     checked_cost,
-    chosen_form,
     outcome_groups,
     pair_groups,
-    record_details,
     refuse_unranked,
-    release_words,
-    settled_scores,
 )
 from counterveil.results.answering import Answer, Facts
-from counterveil.results.effect import Effect, Linear, load, refusing, save
+from counterveil.results.effect import load, refusing, save
 from counterveil.results.functions import CateModel
-from counterveil.results.groups import PolicyValue, TargetingCurve, point
+from counterveil.results.groups import PolicyValue, TargetingCurve
 from counterveil.results.question import Question, described, refuse_few_clusters
-from counterveil.rows.moments.cell_scores import Codes, Placing
+from counterveil.rows.moments.cell_scores import Codes
 from counterveil.rows.moments.placing import (
     Columns,
-    OnePlace,
-    RankPlaces,
     RowNumbers,
     RulePlaces,
-    release_rank_counts,
 )
-from counterveil.rows.public import PublicData
-from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
+from counterveil.session import BaseSession, BitSource, fixed_ambient_generators
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.settings.methods import is_number
 
@@ -153,8 +140,6 @@ def one_by_one(function: Callable[[Any], Any], columns: Columns) -> Floats:
 
 
 MOST_BINS = 100
-# Cells of the public grid on which quantiles are bought, and points of the public box that its ends come from.
-_GRID, _POINTS = 64, 512
 
 
 def checked_thresholds(thresholds: object) -> tuple[float, ...]:
@@ -173,6 +158,11 @@ def checked_bins(bins: object) -> int:
     return bins
 
 
+# Cells of the public grid on which quantiles are bought, and points of the public box that its ends come from.
+_GRID = 64
+_POINTS = 512
+
+
 def public_grid(model: EffectModel, study: Study) -> Floats:
     """Return the edges of equal cells between the least and the largest score over the public box."""
     scores = effects_at(model, columns_as_written(public_points(study, _POINTS), study))
@@ -180,14 +170,6 @@ def public_grid(model: EffectModel, study: Study) -> Floats:
     if high <= low:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, _GRID + 1)[1:-1]
-
-
-def released_thresholds(gate: Gate, rank: RowNumbers, edges: Floats, bins: int, pure: bool) -> Floats:
-    """Return edges of the grid nearest to the quantiles of the rows' numbers, from a noisy histogram."""
-    counts = release_rank_counts(gate, rank, edges, pure)
-    running = np.maximum.accumulate(np.cumsum(np.maximum(counts, 0.0)))
-    wanted = np.arange(1, bins) / bins * max(float(running[-1]), 1.0)
-    return np.unique(edges[np.minimum(np.searchsorted(running, wanted), len(edges) - 1)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -570,136 +552,6 @@ def _refusal(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P545", expected=expected, got=got)
 
 
-# Standard deviations of its noise that are added to a mean square: one that noise makes too small must not shorten an
-# interval.
-_DOUBT = 0.7
-
-
-@dataclass(frozen=True, slots=True)
-class EffectSums:
-    """For every cell its number of people, and mean, mean square and noise of (effect - cost) times its flag.
-
-    All means are over all rows, so that they add up over cells. In units of the outcome.
-    """
-
-    rows: int
-    sizes: Floats
-    means: Floats
-    squares: Floats
-    noise_sd: float  # of a cell's mean
-    size_sd: float  # of a cell's mean, by the noise of its size, beside `noise_sd`
-    square_sd: float  # noise of a cell's mean square
-    extra: Floats  # variance of errors of the models, in a cell's mean
-    bias: float
-    lost: float  # what clipping may take off the mean of everybody
-    heavy: bool
-
-    def sum(self, weights: Floats) -> NoisyRatio:
-        """Return what is known about the sum over cells of weight times mean."""
-        value = float(weights @ self.means)
-        squares = float(weights**2 @ self.squares) + _DOUBT * self.square_sd * float(
-            np.linalg.norm(weights**2)
-        )
-        row_variance = max(squares - value**2, 0.0)
-        noise = sqrt(float(weights @ weights)) * np.hypot(self.noise_sd, self.size_sd)
-        # Errors of the models may go together in all cells.
-        extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
-        parts = self.sizes / self.rows
-        # What was clipped may all lie in the cell of the largest weight.
-        bias = self.bias * float(np.abs(weights) @ np.clip(parts, 0.0, 1.0))
-        bias += self.lost * float(np.abs(weights).max())
-        return NoisyRatio(
-            total=value * self.rows,
-            size=float(self.rows),
-            row_variance=row_variance,
-            total_sd=noise * self.rows,
-            size_sd=0.0,
-            extra=extra,
-            bias=bias,
-            heavy=self.heavy,
-        )
-
-
-def released_sums(found: Scoring, gate: Gate, placing: Placing, cells: int, cost: float) -> EffectSums:
-    """Return the sums of (effect - cost) over cells of everybody, released through the gate."""
-    low, high = found.study.outcome_range
-    released, score = found.release(gate, placing, cells, one_mean=True)
-    return effect_sums(released, score, found.rows, float(high - low) / 2, cost)
-
-
-def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
-    """Return the sums of (effect - cost) over released cells; `unit` is half the outcome's range."""
-    shift, extra = model_errors(cells, score)
-    # Sizes add up to the public number of rows: what is missing is shared by all cells.
-    sizes = cells.sizes + (rows - cells.sizes.sum()) / len(cells.sizes)
-    left = sqrt(1 - 1 / len(cells.sizes)) * cells.size_sd
-    worth = (cells.centre + score.offset) * unit - cost
-    totals = (cells.totals - shift) * unit
-    squares = cells.squares * unit**2 + 2 * worth * totals + worth**2 * sizes
-    return EffectSums(
-        rows,
-        sizes,
-        (totals + worth * sizes) / rows,
-        np.maximum(squares, 0.0) / rows,
-        cells.total_sd * unit / rows,
-        abs(worth) * left / rows,
-        cells.square_sd * unit**2 / rows,
-        # What was taken off a total belongs to a cell that is not smaller than its noise, and so does its variance.
-        extra * unit**2 * (np.clip(np.maximum(sizes, cells.safe_sizes), 0.0, rows) / rows) ** 2,
-        score.bias * unit,
-        cells.lost * unit,
-        cells.heavy,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class CellEffects:
-    """Effects of cells of everybody whose sizes are public, less the cost of treatment."""
-
-    effects: tuple[Effect, ...]
-    cost: float
-    together: bool  # whether cells share fitted models, so that their errors may go together
-
-    @property
-    def sizes(self) -> Floats:
-        """Number of people in every cell."""
-        return np.array([one.size for one in self.effects])
-
-    @property
-    def rows(self) -> int:
-        """The number of everybody."""
-        return int(self.sizes.sum())
-
-    def sum(self, weights: Floats) -> Linear:
-        """Return what is known about the sum over cells of weight times (effect - cost), per person of everybody."""
-        parts = weights * self.sizes / self.rows
-        kept = np.flatnonzero(parts)
-        own = [cast("Linear", self.effects[place].known) for place in kept]
-        # Errors of models that go together in k cells are no more than independent ones of k times the variance.
-        size, more = float(np.abs(parts).sum()), float(len(kept)) if self.together else 1.0
-        errors = tuple(_scaled(cast("Uncertainty", one.uncertainty), size, more) for one in own)
-        value = float(parts[kept] @ (np.array([one.estimate for one in own]) - self.cost))
-        ends = np.array([one.limits for one in own], dtype=float) - self.cost
-        limits = np.sort(parts[kept, None] * ends, axis=1).sum(axis=0)
-        known = PooledUncertainty(errors, tuple(map(float, np.abs(parts[kept]) / size)))
-        return Linear(value, known, (float(limits[0]), float(limits[1])))
-
-
-def _scaled(known: Uncertainty, size: float, more: float) -> Uncertainty:
-    """Return the error of `size` times a number, that of models `more` times as variable."""
-    square = size**2
-    return replace(
-        known,
-        noise=weighted_sum(np.array([size]), [known.noise]),
-        variance=square * known.variance,
-        variance_cap=square * known.variance_cap,
-        variance_noise=weighted_sum(np.array([square]), [known.variance_noise]),
-        extra=square * more * known.extra,
-        bias=size * known.bias,
-        ball_variance=square * known.ball_variance,
-    )
-
-
 def answer_cells(
     session: BaseSession, question: Question, codes: Codes, labels: Sequence[str], shape: Shape[Answer]
 ) -> Answer:
@@ -870,7 +722,7 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
         def made(found: Facts) -> Facts:
             public = CellEffects(found.pop("groups"), cost, question.unit is Unit.TREATMENT_AND_OUTCOME)
             found["not_covered"] = (*found["not_covered"], *fitted)
-            return Facts(_public(found), **_gains(public, question.level), policy=rule.name, cost=cost)
+            return Facts(_public(found), **gains_of_rule(public, question.level), policy=rule.name, cost=cost)
 
         session.attach(f"policy_value with protects={question.unit.value!r}")
         codes = rule.decide(covariate_columns(session.table)).astype(np.int64)
@@ -878,62 +730,20 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
         return answer_cells(session, question, codes, ("not treated", "treated"), shape)
     session.attach_batches()
     refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
-    question = with_form(session, question)
-    found = scoring(PublicData(session, question.unit), question)
-    # A rule that declarations make the same for everyone has no second cell, and its share is public.
-    constant = rule._constant(session.study)
-    place: Placing = RulePlaces(rule.decide, rule._sequential) if constant is None else OnePlace()
-    cells = 2 if constant is None else 1
-
-    def compute(gate: Gate) -> Facts:
-        return Facts(
-            _gains(released_sums(found, gate, place, cells, cost), question.level, constant),
-            policy=rule.name,
-            cost=cost,
-            method=f"mean {_doubly_robust(question)}score of those treated",
-            releases=release_words(found),
-            not_covered=(*caveats(session.study, question.method), *fitted),
-            details=record_details(found),
-        )
-
-    said = {"question": "policy_value", **said}
-    return settled_scores(PolicyValue, session, question, found, compute, said, rule.remarks)
-
-
-def _gains(sums: EffectSums | CellEffects, level: float, constant: bool | None = None) -> Facts:
-    """Return the three gains of a rule and the share of people whom it treats; `constant` is its word for everyone."""
-    treated, others = np.array([0.0, 1.0]), np.array([1.0, 0.0])
-    if constant is not None:
-        treated, others = np.array([float(constant)]), np.array([float(not constant)])
-    wanted = {
-        "policy - nobody": treated,
-        "policy - everybody": -others,
-        "everybody - nobody": treated + others,
-    }
-    gains = tuple(
-        Effect(name, sums.sum(weights), level, len(wanted), sums.rows) for name, weights in wanted.items()
+    rows = RuleOfRows(
+        name=rule.name,
+        places=RulePlaces(rule.decide, rule._sequential),
+        constant=rule._constant(session.study),
+        cost=cost,
+        fitted=fitted,
+        remarks=rule.remarks,
     )
-    share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0)) if constant is None else float(constant)
-    return Facts(gains=gains, share=share)
+    return runs(partial(record_policy, rule=rows, description=said))(session, question)
 
 
 def _public(found: Facts) -> Facts:
     """Return the facts of effects of groups without those that name groups."""
     return Facts({name: value for name, value in found.items() if name not in ("by", "left_out", "groups")})
-
-
-def _doubly_robust(question: Question) -> str:
-    return "doubly robust " if question.method == "adjusted" else ""
-
-
-def with_form(session: BaseSession, question: Question) -> Question:
-    """Return the question with the form that `auto` chooses, and pure noise for the few sums of plain scores.
-
-    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
-    """
-    found = chosen_form(session.study, question, session.batches.rows, None, 1)
-    smaller = found.method == "scores" and found.open_noise and session.account().rule == "sum"
-    return replace(found, mechanism="staircase") if smaller else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1130,32 +940,14 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
         return _public_curve(session, question, ranking, said)
     session.attach_batches()
     refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
-    study = session.study
-    question = with_form(session, question)
-    found = scoring(PublicData(session, question.unit), question, ranks=cuts is None)
-    rank = RowNumbers(partial(effects_at, model), not reads_rows_alone(model))
-    edges = public_grid(model, study) if cuts is None else np.array(cuts)
-
-    def compute(gate: Gate) -> Facts:
-        at = edges
-        if cuts is None:
-            at = released_thresholds(gate, rank, edges, bins, found.pure)
-        sums = released_sums(found, gate, RankPlaces(rank, at), len(at) + 1, cost)
-        return Facts(
-            **_points(sums, at, question.level),
-            cost=cost,
-            method=f"mean {_doubly_robust(question)}score of the people ranked highest",
-            releases=release_words(found),
-            not_covered=(
-                *caveats(study, question.method),
-                Caveat.NOISE_OF_SHARES,
-                Caveat.FITTED_TO_SAME_ROWS,
-            ),
-            details=record_details(found),
-        )
-
-    said = {"question": "targeting_curve", **said}
-    return settled_scores(TargetingCurve, session, question, found, compute, said, model_remarks(model))
+    rows = RankedRows(
+        numbers=RowNumbers(partial(effects_at, model), not reads_rows_alone(model)),
+        edges=public_grid(model, session.study) if cuts is None else np.array(cuts),
+        bins=bins if cuts is None else None,
+        cost=cost,
+        remarks=model_remarks(model),
+    )
+    return runs(partial(record_curve, ranking=rows, description=said))(session, question)
 
 
 def _public_curve(
@@ -1175,7 +967,7 @@ def _public_curve(
         together = question.unit is Unit.TREATMENT_AND_OUTCOME
         public = CellEffects(found.pop("groups"), ranking.cost, together)
         found["not_covered"] = (*found["not_covered"], Caveat.FITTED_TO_SAME_ROWS)
-        return Facts(_public(found), **_points(public, at, question.level), cost=ranking.cost)
+        return Facts(_public(found), **points_of_curve(public, at, question.level), cost=ranking.cost)
 
     shape = Shape("targeting_curve", TargetingCurve, said, made, True, "in every part of the ranking")
     codes = np.searchsorted(at, scores, "right").astype(np.int64)
@@ -1185,51 +977,3 @@ def _public_curve(
 def _check_model(model: EffectModel, study: Study) -> None:
     if not hasattr(model, "effect") or not fits(model, study):
         raise refusal("CV-P548", kind=type(model).__name__)
-
-
-def _points(sums: EffectSums | CellEffects, at: Floats, level: float) -> Facts:
-    """Return the curve from the highest scores downwards; everything in it is post-processing."""
-    cells = len(at) + 1
-    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
-    shares[-1] = 1.0
-    shares = np.maximum.accumulate(shares)
-    thresholds = [None if place == cells - 1 else float(at[cells - 2 - place]) for place in range(cells)]
-    return Facts(
-        gains=tuple(
-            point(threshold, share, sums.sum(_top(cells, place + 1)), level, cells)
-            for place, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
-        ),
-        thresholds=tuple(thresholds),
-        shares=tuple(shares.tolist()),
-        qini=_qini(sums, shares),
-        autoc=_autoc(sums, shares),
-    )
-
-
-def _top(cells: int, count: int) -> Floats:
-    """Return flags of the `count` cells of highest scores."""
-    flags = np.zeros(cells)
-    flags[cells - count :] = 1.0
-    return flags
-
-
-def _qini(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linear:
-    """Return the area between the curve and the straight line of treating the same share at random."""
-    cells = len(shares)
-    steps = np.diff(np.concatenate([[0.0], shares]))
-    # Trapezia: the gain after a bin counts for half of its own step and half of the next.
-    weights = np.zeros(cells)
-    for place in range(cells):
-        after = steps[place + 1] if place + 1 < cells else 0.0
-        weights += (steps[place] + after) / 2 * _top(cells, place + 1)
-    return sums.sum(weights - 0.5)
-
-
-def _autoc(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linear:
-    """Return the mean over shares of (mean gain of those treated) minus (mean gain of everybody)."""
-    cells = len(shares)
-    steps = np.diff(np.concatenate([[0.0], shares]))
-    weights = np.zeros(cells)
-    for place in range(cells):
-        weights += steps[place] / shares[place] * _top(cells, place + 1)
-    return sums.sum(weights - 1.0)

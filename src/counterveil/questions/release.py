@@ -19,7 +19,7 @@ from counterveil.results.answering import Facts
 from counterveil.results.own_release import Release
 from counterveil.results.question import Question, refuse_extremes
 from counterveil.rows.public import PublicData
-from counterveil.rows.statistic import Exact, Statistic, length_on_made_up_rows
+from counterveil.rows.statistic import Exact, Norm, Statistic, length_on_made_up_rows
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released, ReleasedVector
 
 # The name in the plan.
@@ -32,7 +32,7 @@ class DeclaredSum(Statistic):
 
     function: Callable[[Table], Any]
     bound: Exact
-    norm: str = "absolute"  # type: ignore[misc]
+    norm: Norm = "absolute"
 
     def value(self, rows: Table) -> Any:
         """Return what the function returns."""
@@ -48,7 +48,7 @@ class ReleaseArguments(Arguments[Release]):
     called: str
     value: Callable[[Table], Any]
     bound: Exact
-    norm: str = "absolute"
+    norm: Norm = "absolute"
     mechanism: str | None = None
 
     def checked(self, study: Study) -> Asked[Release]:

@@ -45,8 +45,8 @@ def answer_request(
     remarks: tuple[str, ...] = (),
     proof: Proof = Proof.FINITE_SAMPLE,
     mechanisms: tuple[str, ...] | None = None,
-    said: Mapping[str, Any] | None = None,
     reference: Label | None = None,
+    said: Mapping[str, Any] | None = None,
 ) -> Answer:
     """Return the answer to a question: its plan is reserved, `compute` releases numbers at the gate, and it is stored.
 

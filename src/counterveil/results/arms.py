@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import mul
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from counterveil.data import Study
 from counterveil.data.domains import Label
 from counterveil.errors import ParameterError, refusal
 from counterveil.inference.arm_means import IndependentArmMeans
+from counterveil.inference.estimates import Known
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import NoiseSum, weighted_sum
 from counterveil.inference.quotient import DIFFERENCE
@@ -51,6 +52,15 @@ from counterveil.results.measures import (
 )
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison
+from counterveil.results.site_bounds import (
+    Bound,
+    Breach,
+    Equal,
+    PublicShape,
+    SiteFigure,
+    of_one_site,
+    of_public_size,
+)
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -163,6 +173,9 @@ class ArmsResult(Comparison):
     >>> wide_low < low < high < wide_high
     True
     """
+
+    _SAME_AT_SITES: ClassVar[tuple[str, ...]] = ("reference",)
+    _COMPUTED_FROM: ClassVar[tuple[str, ...]] = ("means",)
 
     means: tuple[Effect, ...]
     shared: Shared | None = None
@@ -318,6 +331,15 @@ class ArmsResult(Comparison):
             ),
             "arm_means": FactsOf(self.means),
         }
+
+    def _site_bounds(self, shape: PublicShape) -> Iterator[Bound]:
+        """Yield what a site may say of it: a mean of every arm, in the range of the outcome, of a public size."""
+        (ends,) = shape.ranges
+        names = tuple(mean.name for mean in self.means)
+        yield Equal("arms", names, shape.names, breach=Breach.QUESTION)
+        for mean in self.means:
+            yield from of_one_site(mean.known, ends)
+            yield from of_public_size(mean)
 
     def _check(self) -> None:
         Comparison._check(self)
@@ -493,6 +515,8 @@ class OutcomesResult(ByName, Comparison):
     True
     """
 
+    _COMPUTED_FROM: ClassVar[tuple[str, ...]] = ("released",)
+
     released: tuple[OutcomeEffect, ...]
     measure: str
     estimand: Estimand
@@ -636,6 +660,19 @@ class OutcomesResult(ByName, Comparison):
         notes = [("Estimate", text) for text in replaced_means_words(self.measure, rows)]
         name = measure_noun(self.measure, ranges.pop() if len(ranges) == 1 else None)
         return facts | {"called": name} | ({"notes": notes} if notes else {})
+
+    def _site_figures(self) -> list[SiteFigure]:
+        return [SiteFigure(released.name, released.numbers) for released in self.released]
+
+    def _site_bounds(self, shape: PublicShape) -> Iterator[Bound]:
+        """Yield what a site may say of it: an effect of both arms on every outcome, with the error of one site."""
+        names = tuple(released.outcome for released in self.released)
+        yield Equal("outcomes", names, shape.names, breach=Breach.QUESTION)
+        yield Equal("measure", self.measure, shape.measure, breach=Breach.QUESTION)
+        yield Equal("estimand", self.estimand.value, shape.estimand, breach=Breach.QUESTION)
+        for released, limits in zip(self.released, shape.ranges, strict=True):
+            yield Equal("arm", released.arm, None, breach=Breach.KIND)
+            yield from of_one_site(cast("Known", released.numbers), limits)
 
     def _check(self) -> None:
         Comparison._check(self)

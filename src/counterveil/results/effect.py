@@ -29,7 +29,8 @@ from counterveil.inference.noise_sums import WeightedSum
 from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.noisy_scale import NoiseOfNoisyScale
 from counterveil.inference.p_values import p_value
-from counterveil.inference.pooling import PooledMeans, PooledUncertainty
+from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
 from counterveil.inference.simultaneous import adjusted_p, level_of_each
 from counterveil.inference.uncertainty import Uncertainty, solve_together
 from counterveil.numerics.arrays import Ends, Floats

@@ -29,6 +29,7 @@ from counterveil.privacy.caveats import Caveat
 from counterveil.report.answer_words import ONE_EFFECT, function_notes, function_sentence
 from counterveil.report.caveats import first_words
 from counterveil.report.methods import average_of_function
+from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect, check_level, load, no_effects, save
 from counterveil.results.figures import Figures, error_facts, interval_facts
 from counterveil.results.overlap import OverlapSummary
@@ -776,6 +777,11 @@ class CateModel(ReleasedAnswer):
         for name in ("treatment", "outcome"):
             object.__setattr__(self, name, getattr(self.study, name))
 
+    @classmethod
+    def _made(cls, treatment: str = "", outcome: str = "", **fields: Any) -> CateModel:  # noqa: ARG003
+        """Return a model of its fields; columns are those of its study."""
+        return cls(**fields)
+
     @property
     def warning(self) -> str | None:
         """First line of every rendering, in capitals; None where there is nothing to warn of.
@@ -1229,25 +1235,37 @@ def _inverse(matrix: Floats) -> Floats:
     return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
 
 
-def fall_back_to_average(model: CateModel, measured: Unshrunk, automatic: bool) -> CateModel:
-    """Return the function, or where `automatic` the average effect if noise and sampling explain how effects differ.
+def fall_back_to_average(facts: Facts, measured: Unshrunk, *, level: float, automatic: bool) -> Facts:
+    """Return the fields of a function, or of the average effect if noise and sampling explain how effects differ.
 
     Sampling and noise are both in the covariance that the test uses, at one minus the level of the intervals.
+
+    Parameters
+    ----------
+    facts : Facts
+        Fields of a `CateModel`.
+    measured : Unshrunk
+        Its weights before they were shrunk.
+    level : float
+        Confidence level of intervals.
+    automatic : bool
+        Whether the average may take the function's place: a function that was asked for stays one.
     """
     p = measured.heterogeneity_p_value()
-    model = replace(model, details=model.details | {P_VALUE: p})
-    if not automatic or p <= 1 - model.level:
-        return model
+    facts = Facts(facts, details=facts["details"] | {P_VALUE: p})
+    if not automatic or p <= 1 - level:
+        return facts
     mean = measured.mean
-    return replace(
-        model,
-        method=average_of_function(model.method),
+    shrinkage = facts.get("shrinkage")
+    return Facts(
+        facts,
+        method=average_of_function(facts["method"]),
         basis=constant_basis(),
-        weights=np.array([mean @ model.weights]),
-        covariance=np.array([[mean @ model.covariance @ mean]]),
-        noise_covariance=np.array([[mean @ model.noise_covariance @ mean]]),
-        not_covered=(Caveat.NOT_FOR_PEOPLE, *model.not_covered),
+        weights=np.array([mean @ facts["weights"]]),
+        covariance=np.array([[mean @ facts["covariance"] @ mean]]),
+        noise_covariance=np.array([[mean @ facts["noise_covariance"] @ mean]]),
+        not_covered=(Caveat.NOT_FOR_PEOPLE, *facts["not_covered"]),
         heterogeneous=False,
         higher=None,
-        shrinkage=None if model.shrinkage is None else np.array([mean @ model.shrinkage]),
+        shrinkage=None if shrinkage is None else np.array([mean @ shrinkage]),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from counterveil.inference.estimates import Known
 from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
@@ -34,6 +35,16 @@ from counterveil.results.effect import (
 from counterveil.results.measures import Measure, check_measure, no_measure
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison, OneEffect, Result
+from counterveil.results.site_bounds import (
+    Bound,
+    Breach,
+    Equal,
+    PublicShape,
+    SiteFigure,
+    Within,
+    of_one_site,
+    of_public_size,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -101,6 +112,9 @@ class GroupsResult(ByName, Comparison):
     True
     """
 
+    _SAME_AT_SITES: ClassVar[tuple[str, ...]] = ("by",)
+    _COMPUTED_FROM: ClassVar[tuple[str, ...]] = ("groups",)
+
     groups: tuple[Effect, ...]
     by: tuple[str, ...]
     left_out: tuple[str, ...] = ()
@@ -124,6 +138,35 @@ class GroupsResult(ByName, Comparison):
             "effects": FactsOf(self.groups),
             "notes": groups_notes(self.by, self.left_out, sizes_public=sizes_public),
         }
+
+    def _site_figures(self) -> list[SiteFigure]:
+        sizes = [group.size if group.size_sd == 0 else None for group in self.groups]
+        return [
+            SiteFigure(str(group.name), group.known, size)
+            for group, size in zip(self.groups, sizes, strict=True)
+        ]
+
+    def _site_bounds(self, shape: PublicShape) -> Iterator[Bound]:
+        """Yield what a site may say of it: an effect of every group that is not left out, in the order of the groups.
+
+        Where sizes are public the groups have no more people than the site; else no group is left out.
+        """
+        names = tuple(str(group.name) for group in self.groups)
+        yield Equal("covariates", self.by, shape.by, breach=Breach.QUESTION)
+        in_order = tuple(name for name in shape.names if name in names)
+        yield Equal("groups", names, in_order, breach=Breach.QUESTION)
+        missing = tuple(name for name in shape.names if name not in names)
+        yield Equal("groups that are left out", self.left_out, missing, breach=Breach.QUESTION)
+        if not shape.sizes_public:
+            yield Equal("groups that are left out", self.left_out, (), breach=Breach.QUESTION)
+            return
+        for group in self.groups:
+            yield from of_public_size(group)
+        people = sum(cast("float", group.size) for group in self.groups)
+        yield Within("people in all groups", people, high=shape.rows, breach=Breach.ROWS)
+        (limits,) = shape.ranges
+        for group in self.groups:
+            yield from of_one_site(group.known, limits)
 
     def _check(self) -> None:
         Comparison._check(self)

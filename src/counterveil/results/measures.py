@@ -10,7 +10,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.estimates import Known, OwnScale, Transformed
 from counterveil.inference.p_values import p_value
-from counterveil.inference.pooling import PooledMeans
+from counterveil.inference.pooled_means import PooledMeans
 from counterveil.inference.quotient import DIFFERENCE, LIFT, NEEDED, ODDS, RATIO, Quotient
 from counterveil.numerics.arrays import Ends
 from counterveil.results.effect import Linear

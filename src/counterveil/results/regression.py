@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from math import inf, isfinite, sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import fdtrc, stdtr, stdtrit
@@ -36,7 +36,7 @@ from counterveil.inference.moments import (
 )
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee, Unit, exact
-from counterveil.privacy.caveats import Caveat, Fact, written
+from counterveil.privacy.caveats import Caveat, ClippedOutliers, Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.regression import INTENTION_TO_TREAT, TAKE_UP, mean_facts
 from counterveil.report.text import probability, rounded
@@ -44,6 +44,7 @@ from counterveil.results.decisions import Decided
 from counterveil.results.effect import StdError, check_level, load, read, save, write
 from counterveil.results.figures import Figures
 from counterveil.results.shown import Shown
+from counterveil.results.site_bounds import Bound, Breach, Equal, PublicShape, SiteFigure
 
 _NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"
 _CALLS = (
@@ -1156,6 +1157,9 @@ class Moments(Shown):
     'OLS'
     """
 
+    _SAME_AT_SITES: ClassVar[tuple[str, ...]] = ("columns",)
+    _COMPUTED_FROM: ClassVar[tuple[str, ...]] = ("basis", "matrix", "noise_sd", "rows", "robust")
+
     treatment: str
     outcome: str
     columns: tuple[str, ...]
@@ -1171,6 +1175,32 @@ class Moments(Shown):
     not_covered: tuple[Fact, ...]
     details: dict[str, float | str]
     robust: tuple[RobustMiddle, ...] = ()
+
+    def _site_rows(self) -> int:
+        return self.rows
+
+    def _site_figures(self) -> list[SiteFigure]:
+        """Return nothing: moments are added up as matrices."""
+        return []
+
+    def _site_numbers(self) -> tuple[float, ...]:
+        return tuple(value for row in self.matrix for value in row)
+
+    def _site_bounds(self, shape: PublicShape) -> Iterator[Bound]:
+        """Yield what a site may say of it: moments of the declared columns, and a matrix for each robust regression."""
+        yield Equal("columns", self.columns, shape.names, breach=Breach.QUESTION)
+        yield Equal("covariates of several columns", self.groups, shape.columns, breach=Breach.QUESTION)
+        for caveat in self.not_covered:
+            if isinstance(caveat, ClippedOutliers):
+                known = {*caveat.columns} <= {*shape.names}
+                yield Equal("whether clipped columns are declared", known, True, breach=Breach.STATEMENT)
+        formulas = tuple(middle.formula for middle in self.robust)
+        yield Equal("regressions with robust errors", formulas, shape.formulas, breach=Breach.QUESTION)
+        for middle in self.robust:
+            formula = parse_formula(middle.formula, self.columns, dict(self.groups))
+            size = formula.constant + len(formula.regressors) + len(formula.absorbed)
+            sides = {len(side) for matrix in (middle.turn, middle.matrix) for side in (matrix, *matrix)}
+            yield Equal("sides of a matrix of robust errors", sides, {size}, breach=Breach.KIND)
 
     def regress(
         self,

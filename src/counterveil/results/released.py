@@ -32,6 +32,7 @@ from counterveil.results.effect import (
 )
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.shown import Shown, written_to
+from counterveil.results.site_bounds import SiteFigure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -75,6 +76,10 @@ class ReleasedAnswer(Shown):
     by_arm : dict or None
         Table 1 of public covariates by arm, for reports. Not stored.
     """
+
+    # Attributes in which answers of several sites agree, and stored ones that an answer is computed from.
+    _SAME_AT_SITES: ClassVar[tuple[str, ...]] = ()
+    _COMPUTED_FROM: ClassVar[tuple[str, ...]] = ()
 
     method: str
     treatment: str
@@ -142,6 +147,20 @@ class ReleasedAnswer(Shown):
     def _shown(self) -> dict[str, Any]:
         """Return what `to_dict` adds for readers, and `from_dict` does not need."""
         raise NotImplementedError
+
+    def _site_figures(self) -> list[SiteFigure]:
+        """Return the numbers that are pooled over sites, by the names that they have at every site."""
+        return [SiteFigure(str(effect.name), effect.known) for effect in self.table]
+
+    def _site_numbers(self) -> tuple[float, ...]:
+        """Return numbers as the gate released them: two answers that agree in all of them are one release."""
+        return tuple(
+            number for effect in self.table for number in (effect.estimate, effect.known.sampling_sd)
+        )
+
+    def _site_rows(self) -> float | str | None:
+        """Return the public number of people behind the answer; None, or a word, where it does not say."""
+        return self.details.get("rows")
 
     # What all share.
 

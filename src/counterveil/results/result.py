@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 
 from counterveil.errors import refusal
 from counterveil.inference.estimates import Known, symmetric_interval
-from counterveil.inference.pooling import PooledMeans, PooledUncertainty
+from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
 from counterveil.inference.quotient import DIFFERENCE, NEEDED, RATIO
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
@@ -434,6 +435,9 @@ class Result(OneEffect):
     uncertainty: Uncertainty
     independent_variance: bool = False
 
+    def _site_numbers(self) -> tuple[float, ...]:
+        return self.estimate, self.uncertainty.variance, self.uncertainty.variance_cap
+
     def as_measure(self, measure: Measure) -> OneEffect:
         """Return the same released numbers on another scale; it spends nothing.
 
@@ -553,6 +557,10 @@ class MeasureResult(Result):
 
     measure: str
     numbers: Numbers
+
+    def _site_numbers(self) -> tuple[float, ...]:
+        # Ratios of rare outcomes are all zero where noise put the mean of the treated below the range.
+        return super(MeasureResult, self)._site_numbers() if self.means is None else self.means.values
 
     @classmethod
     def of(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, log
@@ -40,6 +40,7 @@ from counterveil.report.text import quantile_name
 from counterveil.results.effect import ByName, Effect, check_level, intervals_by
 from counterveil.results.figures import finite, interval_facts
 from counterveil.results.released import ReleasedAnswer
+from counterveil.results.site_bounds import Bound, Breach, Equal, OneOf, PublicShape
 
 # The arms in the order of tables.
 ARMS = ("control", "treated")
@@ -165,6 +166,9 @@ class SurvivalResult(ReleasedAnswer):
     """
 
     _PLOT: ClassVar[str] = "survival"
+    _SAME_AT_SITES: ClassVar[tuple[str, ...]] = ("times",)
+    _COMPUTED_FROM: ClassVar[tuple[str, ...]] = ("tables",)
+
     tables: NoisyTables
     merged_strata: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
@@ -550,6 +554,17 @@ class SurvivalResult(ReleasedAnswer):
         if time in self.times:
             return self.times.index(time)
         raise refusal("CV-P690", times=", ".join(f"{one:g}" for one in self.times), time=time)
+
+    def _site_numbers(self) -> tuple[float, ...]:
+        return tuple(number for block in self.tables.numbers for number in block)
+
+    def _site_bounds(self, shape: PublicShape) -> Iterator[Bound]:
+        """Yield what a site may say of it: tables of the declared events, in cells of the declared grid."""
+        tables = self.tables
+        yield OneOf("parts of a cell", tables.cut, shape.grids, breach=Breach.QUESTION)
+        yield Equal("causes", tables.causes, shape.causes, breach=Breach.QUESTION)
+        yield Equal("ends of cells", tables.edges, shape.grids[tables.cut], breach=Breach.QUESTION)
+        yield Equal("convention", tables.convention, shape.convention, breach=Breach.QUESTION)
 
     @property
     def table(self) -> tuple[Effect, ...]:

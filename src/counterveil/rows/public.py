@@ -170,9 +170,19 @@ class PublicData:
 
     @property
     def people_in_every_period(self) -> int:
-        """Number of people with a measurement in every period: whose are missing is public where any may be."""
+        """People with a measurement in every period: others are there only where that pattern is public."""
         people, _ = complete_sizes(self._session.batches)
         return people
+
+    @property
+    def complete_sizes(self) -> tuple[int, int]:
+        """People with a measurement in every period, and how many of them are treated; CV-P851 where arms are private.
+
+        Who has no measurement in a period is public where a study of periods drops missing ones.
+        """
+        if not self.unit.treatment_public:
+            raise refusal("CV-P851", what="sizes of arms", unit=self.unit.value)
+        return complete_sizes(self._session.batches)
 
     def of_sites(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
         """Return public numbers of every site whose sums are added; those of this one alone where it is alone."""

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Rational
-from typing import ClassVar, Literal
+from typing import Any, Literal
 
 from counterveil.data import Table
 from counterveil.errors import CounterveilError, refusal
@@ -63,7 +63,7 @@ class Statistic(ABC):
     """
 
     bound: Exact
-    norm: ClassVar[Norm] = "absolute"
+    norm: Norm = "absolute"
 
     @abstractmethod
     def value(self, rows: Table) -> Exact | Sequence[Exact]:
@@ -88,7 +88,7 @@ class Statistic(ABC):
 
     def declared_bound(self) -> Fraction:
         """Return the exact bound; raises CV-P840 where none is declared, before anything is spent."""
-        bound = getattr(self, "bound", None)
+        bound: Any = getattr(self, "bound", None)
         exact = isinstance(bound, Rational) and not isinstance(bound, bool)
         if not exact or bound <= 0 or self.norm not in _KINDS:
             raise refusal("CV-P840", statistic=type(self).__name__, bound=bound, norm=self.norm)
@@ -113,8 +113,8 @@ _KINDS: dict[str, Kind] = {"absolute": Kind.NUMBER, "l1": Kind.CELLS, "l2": Kind
 
 def exact_values(statistic: Statistic, rows: Table) -> list[Fraction]:
     """Return the numbers of a statistic as fractions; raises CV-P841 where one is not exact."""
-    value = statistic.value(rows)
-    numbers = [value] if statistic.norm == "absolute" else list(value)  # type: ignore[arg-type]
+    value: Any = statistic.value(rows)
+    numbers = [value] if statistic.norm == "absolute" else list(value)
     if not all(isinstance(number, Rational) and not isinstance(number, bool) for number in numbers):
         kinds = sorted({type(number).__name__ for number in numbers})
         raise refusal("CV-P841", statistic=type(statistic).__name__, got=", ".join(kinds))

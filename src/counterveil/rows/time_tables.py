@@ -156,9 +156,9 @@ class TimedRows:
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """Rows of every block; CV-X010 where they are private."""
+        """Rows of every block; CV-P851 where they are private."""
         if not self.unit.treatment_public:
-            raise refusal("CV-X010", what="sizes of blocks", unit=self.unit.value)
+            raise refusal("CV-P851", what="sizes of blocks", unit=self.unit.value)
         return tuple(int(sum(block)) for block in self._counts)
 
     def release(self, gate: Gate, tables: TimeTables) -> ReleasedTables:

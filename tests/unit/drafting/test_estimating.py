@@ -9,13 +9,13 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.estimators.ranges_and_labels import (
-    CELLS,
     _cell,
     epsilon_of_range,
     range_of,
     rows_of_range,
 )
 from counterveil.privacy import Unit
+from counterveil.rows.undescribed_columns import CELLS
 
 ANSWERS = {
     "treatment": "arm",

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_changes
 from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.rows.attached import rows_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
@@ -16,22 +17,24 @@ from counterveil.data.sources import read
 from counterveil.estimators.arm_weights import WeightedArm
 from counterveil.estimators.distribution import biased
 from counterveil.estimators.outcome_grids import HistogramRelease, even_edges, histogram_plan, released_on
-from counterveil.estimators.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
-from counterveil.estimators.pairs.effect import feature_sets, released_propensities
-from counterveil.estimators.ranges_and_labels import (
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import released_propensities
+from counterveil.estimators.ranges_and_labels import range_of
+from counterveil.privacy import Budget, Unit
+from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.rows.earlier_values import bounds, exact_moments, moment_sums
+from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.outcome_cells import NAME, CellCounts, OutcomeCells, PropensityCellCounts
+from counterveil.rows.outcome_numbers import SLOPE_PARTS, Outcomes
+from counterveil.rows.public import PublicData
+from counterveil.rows.undescribed_columns import (
     CELLS,
     EDGES,
     label_counts,
     range_counts,
-    range_of,
     release_labels,
     release_range,
 )
-from counterveil.privacy import Budget, Unit
-from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
-from counterveil.rows.linear.weighted_sum import linear_form
-from counterveil.rows.outcome_cells import NAME, CellCounts, OutcomeCells, PropensityCellCounts
-from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil_lab.audit import Universe, l1, l2, largest_change
 
@@ -128,7 +131,8 @@ def test_weights_of_released_propensities_move_no_more():
         arm, y = map(list, zip(*rows, *rest, strict=True))
         table = Table.attach({"arm": arm, "y": y, "x": x}, study)
         (public, *_), gate = feature_sets(table), FixedGate(plan, {"propensities": [2, 1]})
-        treated, _ = released_propensities(gate, "propensities", public, table.arm == 1)
+        gate.rows = rows_of(table)
+        treated, _ = released_propensities(gate, "propensities", public)
         own = (1 - treated, treated)
         largest = max(float((1 / one).max()) for one in own)
         counts = PropensityCellCounts(made.cells(study), made.pure, own, largest)

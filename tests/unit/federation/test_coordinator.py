@@ -10,7 +10,7 @@ from counterveil.federation.coordinator import Clock, Round, pooled, states
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.site_files import APPROVED
 from counterveil.federation.study_files import StudyFolder
-from counterveil.questions.pooled import rows_of
+from counterveil.questions.pooling.reading import rows_of
 from counterveil.session import BaseSession, Gate
 
 

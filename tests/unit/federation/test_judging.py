@@ -11,22 +11,25 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
+from counterveil.estimators.site_bounds.noise import effect_in_reach
+from counterveil.estimators.site_bounds.pairs import least_step
 from counterveil.federation.judging import (
     OTHER_NOISE,
     OUT_OF_REACH,
     WENT_BACK,
-    Expected,
+    DeclaredOutcome,
     SetAsideError,
-    _check_size,
     judged,
+    released_difference,
 )
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.federation.site import checked_arguments
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target
 from counterveil.questions.ate import settings_from_values
-from counterveil.questions.pooled import pool
+from counterveil.questions.pooling.pool import pool
 from counterveil.results.result import difference_result
+from counterveil.results.site_bounds import Breach
 from counterveil.settings import WeightLimits
 
 
@@ -70,11 +73,12 @@ def test_a_claimed_variance_does_not_widen_the_reach_of_an_estimate(answered, tr
 
 def test_an_estimate_without_limits_is_judged_by_the_declared_outcome(answered, trial):
     request, reply = answered
-    declared, result = Expected.of(request.declaration), judged(request, reply, None, None)
+    asked = DeclaredOutcome.of(request.declaration).asked(request.ask, 200)
+    result = judged(request, reply, None, None)
     low, high = trial.study.outcome_range
-    _check_size(declared, replace(result, estimate=float(high - low), limits=None))
-    with pytest.raises(SetAsideError, match=OUT_OF_REACH):
-        _check_size(declared, replace(result, estimate=12.0 * float(high - low), limits=None))
+    for estimate, holds in ((float(high - low), True), (12.0 * float(high - low), False)):
+        bound = effect_in_reach(asked, released_difference(replace(result, estimate=estimate, limits=None)))
+        assert (bound.breach, bound.holds) == (Breach.REACH, holds)
 
 
 def test_a_ledger_that_ends_before_an_earlier_answer_went_back(answered):
@@ -414,7 +418,7 @@ def test_a_mean_next_to_zero_is_shown(measure):
 def test_noise_of_pairs_is_that_of_one_score_and_no_less_than_it_can_be():
     request, facts = document(PAIR, epsilon="2")
     known = facts["uncertainty"]
-    least = Expected.of(request.declaration).least_step(request.ask, 400)
+    least = least_step(DeclaredOutcome.of(request.declaration).asked(request.ask, 400))
     assert Fraction(known["noise"]["sensitivity"]) >= least == Fraction(2, 400)
     below = least * Fraction(99, 100)
     fitting = {"variance_noise__sensitivity": str(below**2), "variance": 0.0}
@@ -431,5 +435,5 @@ def test_noise_of_pairs_is_that_of_one_score_and_no_less_than_it_can_be():
     ]
     assert believed(request, facts, [{f"uncertainty__{k}": v for k, v in lie.items()} for lie in lies]) == []
     assert believed(request, facts, [{"assumptions": {"name": "KnownScore", "column": "BUY"}}]) == []
-    noise = Expected.of(request.declaration).least_noise(request.ask, 400)
+    noise = DeclaredOutcome.of(request.declaration).least_noise(request.ask, 400)
     assert noise == pytest.approx(2 * float(least / Fraction(17, 10)) ** 2)

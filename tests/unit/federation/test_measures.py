@@ -11,7 +11,8 @@ from counterveil.federation.coordinator import pooled, states
 from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
-from counterveil.questions.pooled import PooledNumberNeededToTreat, pool
+from counterveil.questions.pooling.effects import PooledNumberNeededToTreat
+from counterveil.questions.pooling.pool import pool
 from counterveil.results import MeasureResult
 
 MEANS = ("ratio", "odds_ratio", "lift")

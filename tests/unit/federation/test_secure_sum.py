@@ -26,7 +26,8 @@ from counterveil.federation.messages import OTHER_SUM, SUMMED, UNSUITABLE, Reply
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import run_sum
-from counterveil.questions.pooled import computed_facts, rows_of
+from counterveil.questions.pooling.documents import computed_facts
+from counterveil.questions.pooling.reading import rows_of
 from counterveil.settings import Trial
 
 NAMES = ("North", "South", "West")

@@ -9,22 +9,23 @@ from scipy.stats import norm, t
 from tests.thinned import thinned, thinned_rows
 from tests.unit.inference.distributions import PlainLaplace, PlainNormal
 
+from counterveil.inference.between_sites import ErrorBetweenSites, quiet_sites
 from counterveil.inference.convolution import tail
-from counterveil.inference.noise_sums import WeightedSum
-from counterveil.inference.pooling import (
-    ErrorBetweenSites,
-    PooledUncertainty,
-    best_subset,
+from counterveil.inference.heterogeneity import (
     heterogeneity,
     i_squared_of,
+    paule_mandel,
+    tau_squared_interval,
+)
+from counterveil.inference.noise_sums import WeightedSum
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
+from counterveil.inference.site_weights import (
+    best_subset,
     noise_sds_of_variances,
     other_variance,
-    paule_mandel,
     pooling_weights,
-    quiet_sites,
     released_variance,
     steadied_variances,
-    tau_squared_interval,
 )
 from counterveil.inference.uncertainty import Uncertainty
 

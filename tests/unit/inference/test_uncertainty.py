@@ -18,7 +18,7 @@ from counterveil.inference.convolution import half_width, tail
 from counterveil.inference.noise_distribution import interquartile_range
 from counterveil.inference.noise_sums import NoiseSum
 from counterveil.inference.noisy_scale import NoiseOfNoisyScale, tail_point, variance_allowance
-from counterveil.inference.pooling import PooledUncertainty
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
 from counterveil.inference.uncertainty import Uncertainty, solve_together
 from counterveil.inference.variance_inflation import HEADROOM, inflation, positive_part
 from counterveil.mechanisms import Box, Gaussian, Laplace, Lomax, Staircase

@@ -8,11 +8,12 @@ from scipy.special import eval_legendre
 from counterveil.numerics.arm_totals import Arm, arm_totals
 from counterveil.numerics.balance import balance, effective_size, overlap_counts
 from counterveil.numerics.bases import Axis, Basis, constant_basis, make_basis
+from counterveil.numerics.higher_orders import higher_functions, higher_variances
+from counterveil.numerics.moment_span import MomentSpan
 from counterveil.numerics.products import BLOCK, Column, FeatureMap, Standard, exact_gram, grid_bits, steps
 from counterveil.numerics.propensity import partial_shares
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.numerics.running_sums import FLAT, SUMS, Form, root_coefficients
-from counterveil.rows.moments.scores import MomentSpan, higher_functions, higher_variances
 from counterveil.rows.time_tables import TimeTables
 
 COLUMNS = (

@@ -245,10 +245,10 @@ def test_rows_in_periods_give_the_same_answer():
 
 
 def test_a_federation_takes_outcomes_of_one_column():
-    from counterveil.federation.judging import Expected
+    from counterveil.federation.judging import DeclaredOutcome
 
     with pytest.raises(CounterveilError, match="CV-P600"):
-        Expected.of(change_study().to_dict())
+        DeclaredOutcome.of(change_study().to_dict())
 
 
 PAIR = "treatment and outcome"

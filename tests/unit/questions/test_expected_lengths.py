@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from tests.plain_questions import question
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
+from counterveil.estimators.linear.budget_split import TYPICAL_SD, chosen_share, effect_plan
 from counterveil.estimators.linear.weighting import weighted_effect
-from counterveil.estimators.pairs.effect import choices, chosen
+from counterveil.estimators.pairs.budget import choices, chosen
 from counterveil.privacy import Budget
 from counterveil.questions.auto import expected_widths
+from counterveil.rows.linear.weighted_outcomes import linear_bounds
 from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import BaseSession
 
@@ -43,8 +45,8 @@ def asked(level, method, budget):
 
 def of_outcomes(budget):
     pure = asked("outcome", "weighting", budget).in_pure_noise()
-    effect = weighted_effect(TABLE, pure)
-    bounds = sensitivity_of(TABLE, linear_form(effect.coefficients), effect.variance_form())
+    effect = weighted_effect(public_rows(TABLE), pure)
+    bounds = linear_bounds(public_rows(TABLE), linear_form(effect.coefficients), effect.variance_form())
     share = chosen_share(bounds, pure, effect.expected_part)
     sampling = (
         effect.expected_part * float(TYPICAL_SD * bounds.width) ** 2 * float(bounds.squares * bounds.factor)

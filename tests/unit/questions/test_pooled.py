@@ -13,7 +13,9 @@ import counterveil as cv
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import SIMULATED, Proof
 from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted, Target
-from counterveil.questions.pooled import PooledMoments, PooledNumberNeededToTreat, PooledTable
+from counterveil.questions.pooling.effects import PooledNumberNeededToTreat
+from counterveil.questions.pooling.moments import PooledMoments
+from counterveil.questions.pooling.tables import PooledTable
 from counterveil.report.caveats import fact_words
 from counterveil.report.survival_words import figure_words
 from counterveil.results.survival import figure_of

@@ -5,10 +5,10 @@ import shlex
 import numpy as np
 import pytest
 from tests.command_line import said
+from tools.reference.cli_page import described
 
 import counterveil as cv
 from counterveil.cli.app import program
-from counterveil.cli.program import described
 from counterveil.questions.choices import _EVERY, COMMANDS, command_line
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpydoc.docscrape import FunctionDoc
 from sklearn.linear_model import LogisticRegression, Ridge
+from tools.reference.cli_page import described as described_command
 
 import counterveil as cv
 from counterveil.cli import effects
-from counterveil.cli.program import described as described_command
 from counterveil.cli.requests import METHODS
 from counterveil.errors import ClaimError, ParameterError
-from counterveil.inference.pooling import POOLING_METHODS
+from counterveil.inference.site_weights import POOLING_METHODS
 from counterveil.privacy import Estimand, Unit
 from counterveil.questions import (
     arms,

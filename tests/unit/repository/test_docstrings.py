@@ -10,10 +10,10 @@ import pytest
 from counterveil.errors import MissingExtraError
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCE = ROOT / "src"
 WITH_EXAMPLES = sorted(
-    path.relative_to(SOURCE).as_posix()
-    for path in SOURCE.rglob("*.py")
+    path.relative_to(source).as_posix()
+    for source in (ROOT / "src", ROOT / "lab/src")
+    for path in source.rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
 

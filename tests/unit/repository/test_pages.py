@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tools.reference.cli_page import cli_page
 from tools.release import differences, versions
 from tools.site.contents import SECTIONS, sections
 from tools.site.gather import gathered
+from tools.site.generated import AUDITS, generated, without_audits
 from tools.site.names import INDEX, index, listed, with_pages
 from tools.site.outputs import with_outputs
 
@@ -80,9 +82,34 @@ def test_code_that_changed_is_noticed(copy, monkeypatch, capsys):
 
 
 def test_a_line_that_the_code_does_not_say_is_noticed(copy):
-    page = copy / "docs/reference/errors.md"
-    page.write_text(page.read_text(encoding="utf-8") + "## CV-Z999\n", encoding="utf-8")
-    assert "-## CV-Z999" in drift(copy)
+    page = copy / "docs/reference/backends.md"
+    page.write_text(page.read_text(encoding="utf-8") + "## Another\n", encoding="utf-8")
+    assert "-## Another" in drift(copy)
+
+
+def test_the_page_of_errors_has_every_code_of_the_table_once_with_its_texts(site):
+    page = site["reference/errors.md"].decode()
+    codes = {code[:7] for code in errors.refusals()}
+    assert sorted(re.findall(r"^### (CV-[A-Z]\d+)$", page, re.M)) == sorted(codes)
+    why = errors.refusals()["CV-C010"]["why"]
+    assert why in page.partition("### CV-C010")[2].partition("###")[0]
+
+
+def test_an_audit_that_breaks_a_claim_leaves_no_page(tmp_path, monkeypatch):
+    def fails(words, check, stdout):
+        Path(words[-1]).write_text("# Broken\n", encoding="utf-8")
+        raise subprocess.CalledProcessError(1, words)
+
+    monkeypatch.setattr(subprocess, "run", fails)
+    with pytest.raises(subprocess.CalledProcessError):
+        generated(tmp_path)
+    assert [*tmp_path.glob("*.md")] == []
+
+
+def test_audits_that_were_kept_are_not_run_again(tmp_path):
+    for name in AUDITS:
+        (tmp_path / Path(name).name).write_text(f"# {name}\n", encoding="utf-8")
+    assert {name: generated(tmp_path)[name] for name in AUDITS} == {name: f"# {name}\n" for name in AUDITS}
 
 
 def test_the_list_of_the_api_names_everything_public_once(root):
@@ -119,7 +146,7 @@ def test_every_exit_code_is_listed():
 
 @pytest.fixture(scope="module")
 def site(root):
-    return gathered(root)
+    return gathered(root, without_audits())
 
 
 def test_every_proof_and_every_experiment_has_its_place(site, root):

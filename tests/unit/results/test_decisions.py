@@ -1,6 +1,7 @@
 """Tests against margins agree with intervals; between a function and one number the test keeps its level."""
 
 import json
+from dataclasses import fields
 from math import inf, nan
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.stats import norm, ttest_ind
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from counterveil.results.answering import Facts
 from counterveil.results.decisions import MarginTest, margin_bounds
 from counterveil.results.functions import P_VALUE, Unshrunk, fall_back_to_average
 
@@ -162,9 +164,10 @@ def test_one_number_is_the_average_over_the_study_s_people():
     mean = model.basis.features({"x": frame["x"]}).mean(axis=0)
     size = len(mean)
     measured = Unshrunk(np.zeros(size), np.eye(size), model.basis.orders, mean)
-    found = fall_back_to_average(model, measured, automatic=True)
+    facts = Facts({field.name: getattr(model, field.name) for field in fields(model) if field.init})
+    found = fall_back_to_average(facts, measured, level=model.level, automatic=True)
     average, low, high = model.average({"x": frame["x"]})
-    assert found.weights[0] == pytest.approx(average)
-    sd = np.sqrt(found.covariance[0, 0])
+    assert found["weights"][0] == pytest.approx(average)
+    sd = np.sqrt(found["covariance"][0, 0])
     # Functions beyond the basis are part of intervals for people, not of the average's.
     assert 1.9 * sd <= (high - low) / 2 + 1e-12

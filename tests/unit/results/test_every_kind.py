@@ -22,7 +22,8 @@ from counterveil.inference.uncertainty import Uncertainty
 from counterveil.mechanisms import Laplace
 from counterveil.privacy.caveats import KeptPeople, LinearScores, NotAdjusted, Target
 from counterveil.questions.plan import Plan
-from counterveil.questions.pooled import PooledResult, PooledTable
+from counterveil.questions.pooling.effects import PooledResult
+from counterveil.questions.pooling.tables import PooledTable
 from counterveil.report.caveats import first_words
 from counterveil.report.text import rounded
 from counterveil.results import Effect, Result, effect

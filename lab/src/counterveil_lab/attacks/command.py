@@ -79,8 +79,7 @@ def totals(found: Sequence[Examined]) -> str:
 _INTRODUCTION = (
     "# How we attack ourselves\n"
     "\n"
-    "Made by `counterveil audit --all {trials}--page docs/explanation/how-we-attack-ourselves.md`; do not edit. "
-    "What a pass means: [auditing](auditing.md).\n"
+    "Made by `counterveil audit --all {trials}--page FILE`. What a pass means: [auditing](auditing.md).\n"
     "\n"
     "Every variant of every question is asked of small data sets that differ in one unit, which takes every extreme "
     "value. On the worst pair:\n"

@@ -274,7 +274,7 @@ def table(found: list[Claimed]) -> str:
 _INTRODUCTION = (
     "# Claims that fail\n"
     "\n"
-    "Made by `counterveil audit --gallery --page docs/explanation/claims-that-fail.md`; do not edit.\n"
+    "Made by `counterveil audit --gallery --page FILE`.\n"
     "\n"
     "Each claim below is run on two neighbouring data sets, under the testers that audit our own releases"
     " ([auditing](auditing.md)). A claim is refuted if a lower bound on its epsilon or delta that holds "

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from counterveil.data.passes import Waiting
+from counterveil.data.progress import Waiting
 from counterveil.datasets.dataset import VARIABLE
 from counterveil.errors import refusal
 from counterveil_lab.reproduce.page import (

@@ -1,87 +1,87 @@
 """Difference in means of a trial whose arms are public: one draw for the effect, one for its variance.
 
-Lineage: the difference in means of a randomised experiment with its conservative variance (Neyman 1923).
+    effect = mean_1 - mean_0,    variance = s_1^2 / n_1 + s_0^2 / n_0,
+
+the conservative variance of Neyman [1]_. Outcomes are private; who was treated, and so n_1 and n_0, is
+public.
+
+References
+----------
+.. [1] Neyman, J. (1923). On the application of probability theory to agricultural experiments. Translated in
+   Statistical Science 5 (1990), 465-472.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
-from counterveil.data import Study, Sums, Table
-from counterveil.data.domains import outcome_unit
-from counterveil.data.table import arm_sizes
-from counterveil.estimators.linear.effect import (
-    NAMES,
+from counterveil.data import Study
+from counterveil.estimators.linear.budget_split import TYPICAL_SD, effect_plan, variance_share
+from counterveil.estimators.linear.clustered_effect import clustered_effect
+from counterveil.estimators.linear.linear_estimator import LinearEffect, known_error, release_words
+from counterveil.estimators.linear.outcome_interval import (
     PLACE_PAGE,
-    TYPICAL_SD,
-    WHOLE_RANGE,
-    Interval,
-    LinearEffect,
-    clustered_effect,
-    effect_plan,
     find_interval,
-    known_error,
     mechanisms,
-    place_part,
-    release_words,
+    search_part,
     searched,
-    variance_share,
 )
+from counterveil.estimators.method import Prepared
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.uncertainty import Uncertainty
-from counterveil.numerics.arm_totals import TwoArms, arm_totals
-from counterveil.results.answering import Facts, answer_request
+from counterveil.results.answering import Facts
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
+from counterveil.rows.linear.arm_contrast import ArmContrast
 from counterveil.rows.linear.sensitivity import MeanContrast, SitesContrast
-from counterveil.session import BaseSession, Gate, Released
+from counterveil.rows.linear.weighted_outcomes import NAMES
+from counterveil.rows.public import PublicData, PublicRows
+from counterveil.session import Gate, Released
 from counterveil.settings.methods import asked_share
 
-# Rows of an arm that its variance needs.
-FEWEST = 2
+# Rows that an arm has at least: its variance needs two.
+MIN_ARM_ROWS = 2
 PAGE = "rows/linear/difference_in_means.proof.md"
 
 
-def difference_in_means(session: BaseSession, question: Question) -> Result:
-    """Return the private difference in means; outcomes are private, who was treated is public."""
-    source, study = session.batches, session.study
+def difference_in_means(public: PublicData, question: Question) -> Prepared[Result]:
+    """Return the difference in means of a trial, prepared for its releases."""
+    study = public.study
     if study.clustered:
-        return clustered_effect(session, question, by_rows(session.table, question))
-    (sizes,) = source.run(partial(arm_sizes, arms=2))
-    sites = session.public("arms", tuple(map(int, sizes)), FEWEST)
-    control, treated = map(sum, zip(*sites, strict=True))
+        return clustered_effect(public, question, weighted_sum(public.columns, question))
+    own_sizes = public.arm_sizes
+    sizes_by_site = public.of_sites("arms", own_sizes, MIN_ARM_ROWS)
+    control, treated = map(sum, zip(*sizes_by_site, strict=True))
+    weight = Fraction(sum(own_sizes), treated + control)
     lo, hi = study.outcome_range
-    sensitivity = SitesContrast(hi - lo, sites)
-    smallest = float(min(sensitivity.sizes))
-    share = chosen_share(sensitivity, question)
-    place_share = Fraction(0)
+    bounds = SitesContrast(hi - lo, sizes_by_site)
+    smaller_arm = float(min(bounds.sizes))
+    share = variance_share_of(bounds, question)
+    search_share = Fraction(0)
     if asked_share(question.settings) is None and not _whole_clusters(study):
-        place_share = place_part(study, smallest, sensitivity, sensitivity.squares, share, question)
-    plan = effect_plan(question, share, place_share)
+        search_share = search_part(
+            study, bounds, question, smaller_arm=smaller_arm, squares=bounds.squares, variance_part=share
+        )
+    plan = effect_plan(question, share, search_share)
 
-    def compute(gate: Gate) -> Facts:
-        interval = find_interval(gate, source, plan, sensitivity, smallest)
-        bounds = replace(sensitivity, width=sensitivity.width * interval.part)
-        (sums,) = source.run(partial(arm_sums, interval=interval))
-        step = outcome_unit(study.outcome_bounds) * interval.part
-        weight = Fraction(int(sizes.sum()), treated + control)
-        effect, variance = release(gate, TwoArms.of(sums), step, bounds, share > 0, weight=weight)
+    def estimate(gate: Gate) -> Facts:
+        interval = find_interval(gate, plan, bounds, study=study, people=public.rows, smaller_arm=smaller_arm)
+        contrast = ArmContrast(bounds, window=interval.window, weight=weight)
+        effect, variance = contrast.release(gate, with_variance=share > 0)
         return Facts(
             estimate=float(effect),
-            uncertainty=_uncertainty(effect, variance, bounds, study, interval.hidden(study)),
-            method=f"difference in means{f' within {len(sites)} sites' if len(sites) > 1 else ''}",
+            uncertainty=_uncertainty(effect, variance, contrast.window_bounds, study, interval.hidden(study)),
+            method=f"difference in means{f' within {len(sizes_by_site)} sites' if len(sizes_by_site) > 1 else ''}",
             releases=(
                 *searched(plan),
-                *release_words(bounds, share > 0, ("difference in means", "its variance")),
+                *release_words(contrast.window_bounds, share > 0, ("difference in means", "its variance")),
             ),
             not_covered=interval.not_covered(study, causal_caveats(study, question.estimand)),
             details={
-                "rows": source.rows,
+                "rows": public.rows,
                 "treated": treated,
                 "control": control,
                 **interval.details(study),
@@ -91,54 +91,35 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
             independent_variance=True,
         )
 
-    pages = (PAGE, PLACE_PAGE) if place_share else (PAGE,)
-    return answer_request(Result, session, question, plan, compute, pages=pages, mechanisms=mechanisms(plan))
-
-
-def arm_sums(table: Table, interval: Interval = WHOLE_RANGE) -> Sums:
-    """Return the totals of both arms, outcomes clamped to their place."""
-    return (arm_totals(table.treated, interval.clamped(table.outcome)).sums,)
-
-
-def by_rows(table: Table, question: Question) -> LinearEffect:
-    """Return the same as a weighted sum of the outcomes."""
-    treated = int(table.treated.sum())
-    control = table.rows - treated
-    return LinearEffect(
-        method="difference in means",
-        coefficients=np.where(table.treated, 1 / treated, -1 / control),
-        pairs=None,
-        not_covered=causal_caveats(table.study, question.estimand),
-        details={"rows": table.rows, "treated": treated, "control": control},
+    return Prepared(
+        question=question,
+        plan=plan,
+        estimate=estimate,
+        pages=(PAGE, PLACE_PAGE) if search_share else (PAGE,),
+        mechanisms=mechanisms(plan),
     )
 
 
-def chosen_share(sensitivity: MeanContrast | SitesContrast, question: Question) -> Fraction:
-    """Return the share of the budget for the variance: the one asked for, else chosen from public numbers alone."""
+def weighted_sum(rows: PublicRows, question: Question) -> LinearEffect:
+    """Return the same effect as sum_i c_i Y_i, with c_i = 1/n_1 for the treated and -1/n_0 for the others."""
+    treated = int(rows.treated.sum())
+    control = rows.rows - treated
+    return LinearEffect(
+        method="difference in means",
+        coefficients=np.where(rows.treated, 1 / treated, -1 / control),
+        pairs=None,
+        not_covered=causal_caveats(rows.study, question.estimand),
+        details={"rows": rows.rows, "treated": treated, "control": control},
+    )
+
+
+def variance_share_of(bounds: MeanContrast | SitesContrast, question: Question) -> Fraction:
+    """Return the variance's share of the budget: the one asked for, else chosen from public numbers alone."""
     declared = asked_share(question.settings)
     if declared is not None:
         return declared
-    typical = TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
-    return variance_share(sensitivity, question, typical)
-
-
-def release(
-    gate: Gate,
-    arms: TwoArms,
-    unit: Fraction,
-    sensitivity: MeanContrast | SitesContrast,
-    with_variance: bool,
-    names: tuple[str, str] = NAMES,
-    weight: Fraction = Fraction(1),
-) -> tuple[Released, Released | None]:
-    """Return the released difference in means, times a public weight, and its variance where it is paid for."""
-    unit = unit * weight
-    difference = (arms.treated.mean() - arms.control.mean()) * unit
-    effect = gate.release(names[0], difference, sensitivity.estimate)
-    if not with_variance:
-        return effect, None
-    variance = arms.treated.variance() / arms.treated.count + arms.control.variance() / arms.control.count
-    return effect, gate.release(names[1], variance * unit**2, sensitivity.variance)
+    typical_variance = TYPICAL_SD**2 * bounds.width**2 * bounds.squares
+    return variance_share(bounds, question, typical_variance)
 
 
 def _whole_clusters(study: Study) -> bool:
@@ -146,14 +127,18 @@ def _whole_clusters(study: Study) -> bool:
 
 
 def _uncertainty(
-    effect: Released, variance: Released | None, sensitivity: SitesContrast, study: Study, hidden: float
+    effect: Released, variance: Released | None, bounds: SitesContrast, study: Study, hidden: float
 ) -> Uncertainty:
-    plain = known_error(effect, variance, sensitivity.variance_cap, hidden**2)
+    plain = known_error(effect, variance, bounds.variance_cap, hidden**2)
     if not _whole_clusters(study):
-        return with_rare_events(plain, study.outcome_range, map(float, sensitivity.sizes))
-    # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal.
-    freedom = float(
-        sensitivity.squares**2 / sum(Fraction(1, arm**2 * (arm - 1)) for arm in sensitivity.sizes)
+        return with_rare_events(plain, study.outcome_range, map(float, bounds.sizes))
+    # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal,
+    # (1/n_1 + 1/n_0)^2 / sum_a 1 / (n_a^2 (n_a - 1)).
+    per_arm = sum(Fraction(1, size**2 * (size - 1)) for size in bounds.sizes)
+    return ClusterUncertainty(
+        effect.noise,
+        plain.variance,
+        plain.variance_cap,
+        plain.variance_noise,
+        freedom=float(bounds.squares**2 / per_arm),
     )
-    variances = plain.variance, plain.variance_cap, plain.variance_noise
-    return ClusterUncertainty(effect.noise, *variances, freedom=freedom)

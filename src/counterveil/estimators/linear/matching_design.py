@@ -1,6 +1,13 @@
 """What covariates and treatments alone decide about matching: scores, limits, coefficients.
 
-Where only outcomes are private all of this is public and free, whatever it reads.
+A matched effect is sum_i c_i y_i, with c_i made of how often row i serves as a match. The noise follows max
+|c_i|, so that a limit on how often a row serves trades noise against bias: of the limits that are compared,
+the one is taken whose supposed squared error
+
+    sd^2 (squared distances of weighted means of covariates and score) + sd^2 sum_i c_i^2 + noise max_i c_i^2
+
+is least. Where only outcomes are private all of this is public and free, whatever it reads of covariates and
+treatments; the constants steer the choice, and privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -12,12 +19,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Table
 from counterveil.data.features import Features, covariate_features
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
 from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import fit_propensity
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Matching as MatchingSettings
 from counterveil.settings.methods import ADAPTIVE, NUMBERS
 
@@ -29,9 +36,12 @@ SCORE_SHARE = 0.3
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST_SCORE = 1e-6
 # How many limits are compared; fewer where each takes long.
-_TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
+_TRIES = 12
+_FEW_TRIES = 6
+_MANY_ROWS = 50_000
 # Limits that are compared together, and how many rows of matchings (32 MB for each arm).
-_TOGETHER, _AT_ONCE = 4, 1 << 22
+_TOGETHER = 4
+_AT_ONCE = 1 << 22
 # Numbers of features that are picked at once.
 _PICKED = 1 << 15
 
@@ -67,13 +77,13 @@ class Matched:
     limits: Limits
 
 
-def scored(table: Table) -> Scored:
-    """Return the propensity scores of a table: declared, or by penalised logistic regression on all covariates."""
-    features = covariate_features(table)
-    score = table.score
+def scored(rows: PublicRows) -> Scored:
+    """Return the propensity scores of rows: declared, or by penalised logistic regression on all covariates."""
+    features = covariate_features(rows)
+    score = rows.score
     if score is None:
-        score = fit_propensity(features.values, table.treated, 1 / table.rows).scores
-    return Scored(features, table.treated, score)
+        score = fit_propensity(features.values, rows.treated, 1 / rows.rows).scores
+    return Scored(features, rows.treated, score)
 
 
 def match(design: Scored, neighbours: int, limits: Limits, estimand: str) -> Matched:
@@ -158,8 +168,8 @@ def expected_errors(
     """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
 
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
-    (and score) whose weighted means differ between an arm and those whose effect is estimated. `sd` is assumed
-    of the mean outcome over the covariates, and of outcomes around it.
+    (and score) whose weighted means differ between an arm and those whose effect is estimated. `sd` is
+    assumed of the mean outcome over the covariates, and of outcomes around it.
     """
     gaps = _Gaps(design, estimand)
 

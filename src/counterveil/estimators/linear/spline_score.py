@@ -1,6 +1,10 @@
 """The propensity score that weights for balance treat as a feature: a logistic regression on linear splines.
 
-Where only outcomes are private all of this is public and free, whatever it reads.
+    logit P(T = 1) = b_0 + sum_j b_j x_j + sum_j d_j max(x_j - mean_j, 0),
+
+first b by penalised likelihood, numbers being cut at three standard deviations, then d by one step of
+Newton's, shrunk towards zero. Scores are probabilities, one for every row. Where only outcomes are private
+all of this is public and free, whatever it reads of covariates and treatments.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from counterveil.data import Categories, Range, Table
+from counterveil.data import Categories, Range
 from counterveil.estimators.linear.kernels.treatment_leaves import treatment_leaves
 from counterveil.estimators.linear.kernels.treatment_terms import TreatmentTerms, treatment_terms
 from counterveil.numerics import columns as column_products
@@ -20,6 +24,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Kind
 from counterveil.numerics.propensity import approach, warm_start
 from counterveil.numerics.standard_columns import ComputedRows, clip_rows, write_levels
+from counterveil.rows.public import PublicRows
 
 FeatureRows = NDArray[np.float32]
 
@@ -40,10 +45,10 @@ class ScoredRows:
         return treated, len(self.treated) - treated
 
 
-def covariate_rows(table: Table) -> ComputedRows:
+def covariate_rows(rows: PublicRows) -> ComputedRows:
     """Return a row (n,) of values or codes for each covariate, read where it is."""
-    names = list(table.study.covariates)
-    return ComputedRows(len(names), lambda place: table.covariates[names[place]])
+    names = list(rows.study.covariates)
+    return ComputedRows(len(names), lambda place: rows.covariates[names[place]])
 
 
 class ColumnLogistic:
@@ -137,60 +142,61 @@ _CUT_SDS = 3.0
 _KNOT_PENALTY = 100.0
 # The gradient's tolerance: weights then agree to 1e-8 of the largest, however sums are rounded. And how far single
 # precision goes.
-_TOLERANCE, _ROUGH = 1e-12, 5e-5
+_TOLERANCE = 1e-12
+_ROUGH = 5e-5
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-6
 
 
-def spline_score(table: Table, terms: bool = False, leaves: bool = False) -> ScoredRows:
+def spline_score(rows: PublicRows, terms: bool = False, leaves: bool = False) -> ScoredRows:
     """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
-    one step of Newton's for the change of each number's slope above its mean, shrunk towards zero. With `terms` come
-    those that treatment follows beyond the regression, with `leaves` the groups of rows that it follows beyond
-    the score.
+    one step of Newton's for the change of each number's slope above its mean, shrunk towards zero. With
+    `terms` come those that treatment follows beyond the regression, with `leaves` the groups of rows that it
+    follows beyond the score.
     """
-    cut, knotted, deviations = _clipped_covariates(table)
-    penalty = 1 / table.rows
-    objective = ColumnLogistic(cut, table.treated, penalty)
-    start = _single_precision_weights(ColumnLogistic(cut, table.treated, penalty, np.float32))
+    cut, knotted, deviations = _clipped_covariates(rows)
+    penalty = 1 / rows.rows
+    objective = ColumnLogistic(cut, rows.treated, penalty)
+    start = _single_precision_weights(ColumnLogistic(cut, rows.treated, penalty, np.float32))
     linear_score = np.clip(
         objective.chances(approach(objective, start, _TOLERANCE).weights).astype(np.float64, copy=False),
         _LEAST,
         1 - _LEAST,
     )
-    knots = np.empty((len(knotted) + 1, table.rows), np.float32)
+    knots = np.empty((len(knotted) + 1, rows.rows), np.float32)
     for out, column, deviation in zip(knots, knotted, deviations, strict=False):
         np.multiply(np.maximum(cut[column], 0.0), 1.0 / deviation, out=out, casting="same_kind")
     knots[-1] = 1.0
-    slope = column_products.totals(knots, 0, table.rows, table.treated - linear_score)
+    slope = column_products.totals(knots, 0, rows.rows, rows.treated - linear_score)
     curvature = weighted_products(knots, linear_score * (1.0 - linear_score))
     curvature[np.diag_indices(len(knotted))] += _KNOT_PENALTY
     step = solve_positive(curvature, slope[:, None])[:, 0]
-    score = np.asarray(expit(logit(linear_score) + column_products.scores(knots, 0, table.rows, step)))
-    followed = treatment_terms(cut, knotted, table.treated, linear_score) if terms else None
-    groups = treatment_leaves(cut, table.treated, score) if leaves else None
-    return ScoredRows(table.treated, score, followed, groups)
+    score = np.asarray(expit(logit(linear_score) + column_products.scores(knots, 0, rows.rows, step)))
+    followed = treatment_terms(cut, knotted, rows.treated, linear_score) if terms else None
+    groups = treatment_leaves(cut, rows.treated, score) if leaves else None
+    return ScoredRows(rows.treated, score, followed, groups)
 
 
-def _clipped_covariates(table: Table) -> tuple[FeatureRows, NDArray[np.intp], Floats]:
+def _clipped_covariates(rows: PublicRows) -> tuple[FeatureRows, NDArray[np.intp], Floats]:
     """Return the covariates with numbers clipped, a row each, centred and with a largest deviation of one.
 
     Labels have one row each, constants are zero. Also which rows are numbers that vary, and their deviations.
     """
-    domains = list(table.study.covariates.values())
-    raw = covariate_rows(table)
+    domains = list(rows.study.covariates.values())
+    raw = covariate_rows(rows)
     unlabelled = np.array(
         [j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp
     )
     cuts = np.array([_CUT_SDS if isinstance(domains[j], Range) else np.inf for j in unlabelled])
     labels = [(j, len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
-    cut = np.empty((len(unlabelled) + sum(count for _, count in labels), table.rows), np.float32)
+    cut = np.empty((len(unlabelled) + sum(count for _, count in labels), rows.rows), np.float32)
     deviations = clip_rows(raw, unlabelled, cuts, cut)
     next_row = len(unlabelled)
     for j, count in labels:
         codes = raw[j]
-        share = np.bincount(codes.astype(np.intp), minlength=count) / table.rows
+        share = np.bincount(codes.astype(np.intp), minlength=count) / rows.rows
         largest = np.where((share > 0.0) & (share < 1.0), np.maximum(share, 1.0 - share), np.inf)
         out = cut[next_row : next_row + count]
         write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, out)
@@ -199,7 +205,7 @@ def _clipped_covariates(table: Table) -> tuple[FeatureRows, NDArray[np.intp], Fl
     return cut, knotted, deviations[knotted]
 
 
-def arm_terms(table: Table, inside: NDArray[np.bool_], scores: NDArray[np.floating]) -> TreatmentTerms:
+def arm_terms(rows: PublicRows, inside: NDArray[np.bool_], scores: NDArray[np.floating]) -> TreatmentTerms:
     """Return the terms of the covariates (d, n) that being in an arm (n,) follows beyond its fitted scores (n,)."""
-    cut, knotted, _ = _clipped_covariates(table)
+    cut, knotted, _ = _clipped_covariates(rows)
     return treatment_terms(cut, knotted, inside, np.clip(scores, _LEAST, 1 - _LEAST))

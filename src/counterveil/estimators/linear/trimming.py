@@ -10,14 +10,13 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.data import Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.linear.matching_design import scored
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import KeptPeople
+from counterveil.rows.public import PublicRows
 
-# Proof: trimmed_rows.proof.md
 PAGE = "rows/linear/trimmed_rows.proof.md"
 OPTIMAL = "optimal"
 # Rows that an arm keeps at the least.
@@ -26,36 +25,36 @@ _FEWEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """The rows with scores in [limit, 1 - limit], out of so many `rows`."""
+    """The rows that are kept, with scores in [limit, 1 - limit], out of so many people."""
 
-    table: Table
+    kept: PublicRows
     limit: float
-    rows: int
+    people: int
 
     @property
     def population(self) -> KeptPeople | None:
         """Whose effect it is, None where it is everybody's."""
-        kept = self.table.rows
-        return None if kept == self.rows else KeptPeople(kept, self.rows, self.limit)
+        kept = self.kept.rows
+        return None if kept == self.people else KeptPeople(kept, self.people, self.limit)
 
 
-def trimmed(table: Table, trim: float | str) -> Trimmed:
+def trimmed(rows: PublicRows, trim: float | str) -> Trimmed:
     """Return the rows that leave overlap, by a limit or by that of least variance; too small arms raise CV-S065."""
-    require_covariates(table.study, "trimming")
-    score = scored(table).score
+    require_covariates(rows.study, "trimming")
+    score = scored(rows).score
     limit = crump_limit(score) if trim == OPTIMAL else float(trim)
     kept = np.flatnonzero((score >= limit) & (score <= 1 - limit))
-    treated = int(table.treated[kept].sum())
+    treated = int(rows.treated[kept].sum())
     if min(treated, len(kept) - treated) < _FEWEST:
         raise refusal("CV-S065", limit=limit, upper=1 - limit, treated=treated, kept=len(kept) - treated)
-    return Trimmed(table.take(kept) if len(kept) < table.rows else table, limit, table.rows)
+    return Trimmed(rows.take(kept) if len(kept) < rows.rows else rows, limit, rows.rows)
 
 
 def crump_limit(score: Floats) -> float:
     """Return a in [0, 1/2) such that the effect on those with scores in [a, 1 - a] has the least variance.
 
-    Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are kept
-    whose g is at most twice the mean g of those kept; 0 where that is everybody.
+    Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are
+    kept whose g is at most twice the mean g of those kept; 0 where that is everybody.
     """
     clipped = np.clip(score, 1e-9, 1 - 1e-9)
     g = np.sort(1 / (clipped * (1 - clipped)))

@@ -1,88 +1,77 @@
-"""Weighting and matching where only outcomes are private: public coefficients, one draw at the exact sensitivity.
+"""Weighting where only outcomes are private: public coefficients, one draw at the exact sensitivity.
 
-Lineage: weights that minimise variance subject to balance (stable balancing weights, Zubizarreta 2015), here with
-squared imbalance in the objective as in kernel optimal matching (Kallus 2020), and with the privacy noise, which the
-largest weight sets, as a third term.
+    effect = sum_i c_i y_i,    c = argmin of supposed squared bias + sampling variance + noise variance,
+
+weights that minimise variance subject to balance (stable balancing weights [2]_), here with squared imbalance
+in the objective as in kernel optimal matching [1]_, and with the privacy noise, which the largest weight
+sets, as a third term. Covariates, treatments and the order of rows are public, and so are the weights.
+
+References
+----------
+.. [1] Kallus, N. (2020). Generalized optimal matching methods for causal inference. Journal of Machine Learning
+   Research 21, 1-54.
+.. [2] Zubizarreta, J. R. (2015). Stable weights that balance covariates for estimation with incomplete outcome data.
+   Journal of the American Statistical Association 110, 910-922.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
-from counterveil.data import Range, Study, Table
-from counterveil.data.domains import to_steps
+from counterveil.data import Range, Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.linear.effect import (
-    EFFECT_PAGE,
-    LinearEffect,
-    chosen_residual_variance,
-    chosen_share,
-    covariate_diagnostics,
-    design_diagnostics,
-    effect_of,
-    effect_plan,
-    expected_part,
-    variance_by_arm,
-)
-from counterveil.estimators.linear.effect import PAGE as VARIANCE_PAGE
-from counterveil.estimators.linear.kernels.pairing import consecutive_pairs, covariate_pairs
-from counterveil.estimators.linear.matching_design import Matched, Scored, chosen_match, scored
+from counterveil.estimators.linear.budget_split import chosen_share, effect_plan
+from counterveil.estimators.linear.diagnostics import covariate_diagnostics
+from counterveil.estimators.linear.effect import effect_of
+from counterveil.estimators.linear.kernels.pairing import covariate_pairs
+from counterveil.estimators.linear.linear_estimator import EFFECT_PAGE, LinearEffect
 from counterveil.estimators.linear.spline_score import ScoredRows, spline_score
+from counterveil.estimators.linear.variance_choice import PAGE as VARIANCE_PAGE
+from counterveil.estimators.linear.variance_choice import chosen_residual_variance, expected_part
 from counterveil.estimators.linear.weighting_design import Weighted, weighted
-from counterveil.numerics.arrays import Floats
+from counterveil.estimators.method import Prepared
 from counterveil.privacy.caveats import Caveat, Fact, LinearIn, OtherFunctions, ResidualImbalance
 from counterveil.results.measures import OF_MEANS
-from counterveil.results.question import Question, adjusted_caveats, design_says
+from counterveil.results.question import Question, design_says
 from counterveil.results.result import Result
+from counterveil.rows.linear.moved_rows import residuals, treated_first
 from counterveil.rows.linear.sensitivity import LinearEstimate
-from counterveil.session import BaseSession
-from counterveil.settings import Matching, Weighting
-from counterveil.settings.methods import (
-    AUTO,
-    BEST,
-    BY_ARM,
-    BY_ROW,
-    FOR_VALUE_ALONE,
-    IN_TRIALS,
-    asked_share,
-    assumed_sd,
-)
+from counterveil.rows.public import PublicData, PublicRows
+from counterveil.settings import Weighting
+from counterveil.settings.methods import BY_ARM, BY_ROW, FOR_VALUE_ALONE, IN_TRIALS, asked_share
 
 
-def weighting_design(table: Table, settings: Weighting) -> ScoredRows:
+def weighting_design(rows: PublicRows, settings: Weighting) -> ScoredRows:
     """Return the arms and scores that weights are made from."""
-    if table.score is not None:
-        return ScoredRows(table.treated, table.score)
+    if rows.score is not None:
+        return ScoredRows(rows.treated, rows.score)
     # What a trial's treatment seems to follow is chance.
-    leaves = "tree_leaves" in settings.balanced and table.study.randomised is not True
-    return spline_score(table, "selected_terms" in settings.balanced, leaves)
+    leaves = "tree_leaves" in settings.balanced and rows.study.randomised is not True
+    return spline_score(rows, "selected_terms" in settings.balanced, leaves)
 
 
-def weighting(session: BaseSession, question: Question) -> Result:
-    """Return the private weighted effect; covariates, treatments and the order of rows are public."""
-    require_covariates(session.study, "weighting")
-    return effect_of(session, question, weighted_effect(session.table, question))
+def weighting(public: PublicData, question: Question) -> Prepared[Result]:
+    """Return the weighted effect, prepared for its releases."""
+    require_covariates(public.study, "weighting")
+    return effect_of(public, question, weighted_effect(public.columns, question))
 
 
-def weighted_effect(rows: Table, question: Question) -> LinearEffect:
-    """Return the linear estimator of a table's weighted effect; reads public columns only."""
+def weighted_effect(rows: PublicRows, question: Question) -> LinearEffect:
+    """Return the linear estimator of the weighted effect of these rows; reads public columns only."""
     settings = _supposing(question.settings or Weighting(), question, rows.study)
-    table = arms_apart(adjusted_table(rows, settings))
-    design = weighting_design(table, settings)
+    ordered = treated_first(residual_rows(rows, settings))
+    design = weighting_design(ordered, settings)
     share = asked_share(question.settings)
     noise_variance = unit_noise(question, share, design.arms)
-    balanced = weighted(table, design, settings, question.estimand, noise_variance)
+    balanced = weighted(ordered, design, settings, question.estimand, noise_variance)
     by_row = settings.variance_by == BY_ROW
-    variance = None if by_row else chosen_residual_variance(balanced, table.treated, question)
+    variance = None if by_row else chosen_residual_variance(balanced, ordered.treated, question)
     not_covered = caveats(rows.study, balanced, settings)
     details = weighting_details(design, balanced)
-    coefficients, score = balanced.weights, design.score
+    coefficients = balanced.weights
+    score = design.score
     # Weights that are the inverse of known scores need no allowance; those that noise or balance moved do.
     bias = settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates))
     bias *= balanced.distance if settings.bias is None else 1.0
@@ -90,7 +79,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     assumptions = design_says(rows.study) if rows.study.unconfounded else LinearIn(features.shape[1])
     # Features take the most memory: little else is held beside them, and they are not held beside what follows.
     del balanced, design
-    pairs = covariate_pairs(table.treated, features) if by_row else None
+    pairs = covariate_pairs(ordered.treated, features) if by_row else None
     del features
     return LinearEffect(
         method="weighting for balance" if rows.study.score is None else "weighting by inverse known scores",
@@ -101,8 +90,8 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         expected_part=1.0 if variance is None else expected_part(variance, coefficients),
         not_covered=not_covered,
         details=details,
-        diagnostics=covariate_diagnostics(table, score, coefficients),
-        table=table,
+        diagnostics=covariate_diagnostics(ordered, score, coefficients),
+        rows=ordered,
         remarks=_remarks(settings),
         share=share,
         bias=bias,
@@ -113,9 +102,9 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
 def _supposing(settings: Weighting, question: Question, study: Study) -> Weighting:
     """Return the settings with what is supposed of outcomes where the interval holds what less balance leaves.
 
-    The largest variance there can be holds it. So does, in a trial, one variance an arm, which keeps as much of what
-    covariates explain as the imbalance calls for. Pairs of rows do not, nor do variances of either arm's mean, for
-    which the imbalance of that arm counts.
+    The largest variance there can be holds it. So does, in a trial, one variance an arm, which keeps as much
+    of what covariates explain as the imbalance calls for. Pairs of rows do not, nor do variances of either
+    arm's mean, for which the imbalance of that arm counts.
     """
     value_alone = asked_share(question.settings) == 0
     interval_holds = value_alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)
@@ -144,55 +133,13 @@ def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int]
     return effect_plan(question, share).noise("effect", Fraction(1)).variance
 
 
-def adjusted_table(table: Table, settings: Weighting) -> Table:
-    """Return the table with the prediction subtracted from its outcomes, clamped to the residuals' range.
-
-    The new outcome of a row is a function of its old one and of its prediction, which is public, so that a
-    change of one outcome is still a change of one value inside the range.
-    """
-    study = table.study
+def residual_rows(rows: PublicRows, settings: Weighting) -> PublicRows:
+    """Return the rows with the prediction subtracted from their outcomes, where the settings name one."""
     if settings.prediction is None or settings.residual_range is None:
-        return table
-    if not isinstance(study.covariates.get(settings.prediction), Range):
+        return rows
+    if not isinstance(rows.study.covariates.get(settings.prediction), Range):
         raise refusal("CV-P222", prediction=settings.prediction)
-    bounds = Range(*settings.residual_range, name="the residuals")
-    lowest = float(study.outcome_range[0])
-    values = lowest + float(table.outcome_unit) * table.outcome - table.covariates[settings.prediction]
-    rules = {name: rule for name, rule in study.missing.items() if name != study.outcome}
-    moved = study._changed(outcome_range=(bounds.lo, bounds.hi), missing=rules)
-    return replace(table, study=moved, outcome=to_steps(values, bounds), measures=())
-
-
-@dataclass(frozen=True, slots=True)
-class Ordered(Mapping[str, Floats]):
-    """Columns with their rows in an order, made whenever one is read: no copy of all is kept."""
-
-    columns: Mapping[str, Floats]
-    order: NDArray[np.intp]
-
-    def __getitem__(self, name: str) -> Floats:
-        return np.take(self.columns[name], self.order)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-
-def arms_apart(table: Table) -> Table:
-    """Return the table with the treated rows first: an arm whose rows follow each other is read where it is."""
-    order = np.argsort(~table.treated, kind="stable")
-    sorted_rows = replace(
-        table,
-        arm=table.arm[order],
-        treated=table.treated[order],
-        outcome=table.outcome[order],
-        covariates={},
-        measures=tuple(values[order] for values in table.measures),
-        cluster=None if table.cluster is None else table.cluster[order],
-    )
-    return replace(sorted_rows.sealed(), covariates=Ordered(table.covariates, order))
+    return residuals(rows, settings.prediction, settings.residual_range)
 
 
 def caveats(study: Study, weights: Weighted, settings: Weighting) -> tuple[Fact, ...]:
@@ -229,81 +176,3 @@ def _remarks(settings: Weighting) -> tuple[str, ...]:
         f"the column {settings.prediction!r} is taken as public: the guarantee is false if it was computed "
         "from outcomes of this study",
     )
-
-
-# Matching on the propensity score where only outcomes are private: one draw at the exact sensitivity.
-#
-# Lineage: matching on the propensity score (Rosenbaum and Rubin 1983) with replacement (Abadie and Imbens 2006) and a
-# limit on how often a row serves, after PrivATE (Yuan et al.), whose published form is in `published`.
-
-
-def matching(session: BaseSession, question: Question) -> Result:
-    """Return the private matching estimate; covariates, treatments and the order of rows are public."""
-    require_covariates(session.study, "matching")
-    return effect_of(session, question, matched_effect(session.table, question))
-
-
-def matched_effect(table: Table, question: Question) -> LinearEffect:
-    """Return the linear estimator of a table's matched effect; reads public columns only."""
-    settings = question.settings or Matching()
-    design = scored(table)
-    unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
-    matched = chosen_match(
-        design,
-        settings,
-        question.estimand.value,
-        float(question.budget.epsilon),
-        unit_noise,
-        assumed_sd(table.study.outcome_range),
-    )
-    coefficients = matched.matching.coefficients
-    variance = variance_by_arm(table, design, settings, coefficients, question)
-    pairs = None
-    if variance is None:
-        # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
-        pairs = consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True))
-    return LinearEffect(
-        method="matching on the propensity score",
-        coefficients=coefficients,
-        pairs=pairs,
-        variance=variance,
-        pages=(EFFECT_PAGE,) if variance is None else (EFFECT_PAGE, VARIANCE_PAGE),
-        expected_part=1.0 if variance is None else expected_part(variance, coefficients),
-        not_covered=matching_caveats(table.study, matched, by_arm=variance is not None),
-        details=matching_details(design, matched, settings),
-        diagnostics=design_diagnostics(design.features, design.treated, design.score, coefficients),
-    )
-
-
-def matching_caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[Fact, ...]:
-    """Return what an interval around a matching estimate does not cover; with `by_arm`, one variance a part."""
-    listed = [Caveat.MATCHING_BIAS]
-    listed += [Caveat.UNMATCHED] if matched.matching.unmatched else []
-    listed += [Caveat.UNEVEN_VARIANCE] if by_arm else []
-    return adjusted_caveats(study, *listed)
-
-
-def matching_details(design: Scored, matched: Matched, settings: Matching) -> dict[str, float | str]:
-    """Return the single figures of a matching, all public."""
-    matches = matched.matching
-    treated, control = design.arms
-    limits = ["no limit" if limit is None else limit for limit in matched.limits]
-    return {
-        "rows": treated + control,
-        "treated": treated,
-        "control": control,
-        "neighbours": settings.neighbours,
-        "limit": _limit_name(settings),
-        "max_uses_treated": limits[0],
-        "max_uses_control": limits[1],
-        "matches_at_limit": matches.at_limit,
-        "unmatched": matches.unmatched,
-        "short_of_neighbours": matches.short,
-        "max_weight_times_rows": matches.largest * len(matches.coefficients),
-    }
-
-
-def _limit_name(settings: Matching) -> str:
-    if settings.limit is None:
-        return "none"
-    return BEST if settings.limit == AUTO else str(settings.limit)

@@ -1,6 +1,10 @@
 """What covariates and treatments alone decide about weights for balance: their features and the weights.
 
-Where only outcomes are private all of this is public and free, whatever it reads.
+Features of covariates and of the propensity score get shares of a total variance of one
+(`kernels/weight_features.py`), and weights of the rows minimise supposed squared bias, sampling variance and
+noise (`kernels/balancing.py`). Where the study declares scores, weights are those near the inverse of them
+that balance the features better. Where only outcomes are private all of this is public and free, whatever it
+reads; the constants steer the choice, and privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Range, Table
+from counterveil.data import Binary, Range
 from counterveil.estimators.linear.kernels.balancing import (
     ArmPair,
     Target,
@@ -26,6 +30,7 @@ from counterveil.estimators.linear.kernels.weight_features import ColumnKind, Fe
 from counterveil.estimators.linear.spline_score import ScoredRows, covariate_rows
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Weighting
 from counterveil.settings.methods import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION
 
@@ -71,7 +76,8 @@ class Weighted:
     ) -> Weighted:
         """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave.
 
-        `arm_correlation` (p,) are assumed correlations of the two arms' slopes; None takes the worse of none and one.
+        `arm_correlation` (p,) are assumed correlations of the two arms' slopes; None takes the worse of none
+        and one.
         """
         independent, identical = squared_gaps(arms, totals, estimand)
         gaps = np.maximum(independent, identical)
@@ -83,23 +89,24 @@ class Weighted:
 
 
 def features_of(
-    table: Table, design: ScoredRows, settings: Weighting, rows: NDArray[np.intp] | None = None
+    people: PublicRows, design: ScoredRows, settings: Weighting, rows: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return the centred features (n, p) that are balanced, and how many of the first are made of covariates alone.
 
-    They are scaled to a total variance of one. Where rows are given, features are those of them; last come the means
-    of everybody's.
+    They are scaled to a total variance of one. Where rows are given, features are those of them; last come
+    the means of everybody's.
     """
-    shares = _shares(design, settings, table.study.randomised is True)
-    return shared_features(table, design.score, shares, design.followed, design.leaves, rows)
+    shares = _shares(design, settings, people.study.randomised is True)
+    return shared_features(people, design.score, shares, design.followed, design.leaves, rows)
 
 
 def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
     """Return the shares of the features that are balanced.
 
-    Cosines of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and trying
-    takes weights that are large and outcomes' other features out of balance. Cosines have more with many rows, where
-    a weight can be large without much noise; not in a trial, whose score follows chance alone.
+    Cosines of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and
+    trying takes weights that are large and outcomes' other features out of balance. Cosines have more with
+    many rows, where a weight can be large without much noise; not in a trial, whose score follows chance
+    alone.
     """
     shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
     rows = len(design.treated)
@@ -128,7 +135,7 @@ def _scarcity(design: ScoredRows) -> float:
 
 
 def shared_features(
-    table: Table,
+    people: PublicRows,
     score: Floats,
     shares: FeatureShares,
     followed: TreatmentTerms | None = None,
@@ -136,19 +143,19 @@ def shared_features(
     rows: NDArray[np.intp] | None = None,
 ) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return centred features (n, p) with these shares of a total variance of one, and how many are of covariates."""
-    domains = table.study.covariates.values()
+    domains = people.study.covariates.values()
     kinds: list[ColumnKind] = [
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
-    covariates = covariate_rows(table)
+    covariates = covariate_rows(people)
     return parted_features(
         covariates, kinds, score, shares, total=1.0, followed=followed, leaves=leaves, rows=rows
     )
 
 
 def weighted(
-    table: Table,
+    people: PublicRows,
     design: ScoredRows,
     settings: Weighting,
     estimand: Estimand,
@@ -158,12 +165,12 @@ def weighted(
 
     Where the study declares a score, weights are those near its inverse that balance the features better.
     """
-    inverse = None if table.score is None else inverse_weights(table.score, design.treated, estimand)
-    features, covariate_features, _ = features_of(table, design, settings)
+    inverse = None if people.score is None else inverse_weights(people.score, design.treated, estimand)
+    features, covariate_features, _ = features_of(people, design, settings)
     target = _TARGETS[estimand]
     arm_correlation = _slope_correlations(settings, features.shape[1], covariate_features)
     assumed = WeightSettings(
-        *settings.assumed_sds(table.study.outcome_range), TOLERANCE, arm_correlation=arm_correlation
+        *settings.assumed_sds(people.study.outcome_range), TOLERANCE, arm_correlation=arm_correlation
     )
     arms = arm_rows(features, design.treated, precision(assumed, len(design.treated)))
     weights = balance_weights(

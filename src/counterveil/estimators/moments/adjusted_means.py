@@ -299,7 +299,7 @@ def adjusted_mean(
         noise.
     """
     moments = models.moments
-    left = models.balanced.arms[arm]
+    arm_weights = models.balanced.arms[arm]
     rows = models.records.count
     size = float(moments.shares[arm]) * rows
     is_lost = float(sums.sum()) < max(
@@ -309,22 +309,22 @@ def adjusted_mean(
     low_end, high_end = clipped.ends[:, arm] / rows
     weights = np.array([low_end, (low_end + high_end) / 2, high_end])
     squares = np.array([low_end**2, low_end * high_end, high_end**2])
-    value = models.balanced.levels[arm] + left.shared + float(weights @ sums)
+    value = models.balanced.levels[arm] + arm_weights.shared + float(weights @ sums)
     unused = max(1 - len(moments.overall) / size, _LEAST_UNUSED)
-    product = left.product + clipped.missed[arm] + expected_shared(left.shared)
+    product = arm_weights.product + clipped.missed[arm] + expected_shared(arm_weights.shared)
     low, high = map(float, models.records.study.outcome_range)
     unit = _unit(models)
     weights = unit * weights
     squares = unit**2 / unused * squares
     of_covariates, of_noise = variances
-    further_sampling = float(of_covariates[arm]) + left.sampling * unit**2
+    further_sampling = float(of_covariates[arm]) + arm_weights.sampling * unit**2
     error = Uncertainty(
         noise=weighted_sum(np.abs(weights), [noise] * 3),
         variance=float(squares @ sums) + further_sampling,
         variance_cap=float(squares.max()) * size + further_sampling,
         variance_noise=weighted_sum(np.abs(squares), [noise] * 3),
         extra=product * unit**2 + float(of_noise[arm]),
-        bias=high - low if is_lost else unit * (left.bias + float(clipped.lost[arm])),
+        bias=high - low if is_lost else unit * (arm_weights.bias + float(clipped.lost[arm])),
     )
     middle = (low + high) / 2 + models.scale.location.centre * (high - low) / 2
     estimate = min(max(middle + unit * float(value), low), high)

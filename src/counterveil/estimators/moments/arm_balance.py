@@ -24,8 +24,7 @@ from counterveil.privacy import Budget
 from counterveil.results.answering import Facts
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question
-from counterveil.rows.moments.balance_sums import CELLS, BalanceColumns, CutScore
-from counterveil.rows.moments.sensitivity import FLAGS, SQUARES
+from counterveil.rows.moments.balance_sums import CELLS, FLAGS, SQUARES, BalanceColumns, CutScore
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan, ReleasedVector
 

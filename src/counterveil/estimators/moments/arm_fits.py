@@ -19,8 +19,8 @@ import numpy as np
 from counterveil.estimators.moments.arm_moments import ArmMoments
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.shrinkage import averaged_posterior
+from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.residual_products import ResidualProducts
-from counterveil.rows.moments.scores import ArmLines
 
 # Prior standard deviations of slopes, in units of `_PRIOR_SD` sd(y) / sqrt(features): of what all arms share,
 # and of an arm's own part (all but the last).

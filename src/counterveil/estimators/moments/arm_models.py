@@ -30,7 +30,6 @@ from counterveil.privacy import Estimand
 from counterveil.rows.moments.arm_grams import release_arm_grams
 from counterveil.rows.moments.feature_moments import FeatureMeans, release_look
 from counterveil.rows.moments.residual_products import release_arm_residuals
-from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
@@ -111,9 +110,8 @@ def _within_windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Re
     plain = records.with_features(FeatureMap(records.features.columns))
     numbers = ~plain.features.two_valued
     look = release_look(gate, "centre", plain, int(numbers.sum()), numbers, share=True)
-    square_noise_sd = look.sd / float(SQUARE_WEIGHT)
     means = np.clip(look.means, -1.0, 1.0)
-    spread = np.sqrt(np.clip(look.squares - means**2, square_noise_sd, 1.0))
+    spread = np.sqrt(np.clip(look.squares - means**2, look.square_sd, 1.0))
     half_widths = np.minimum(max(_WINDOW_SDS, design.limit) * spread, 1 + np.abs(means))
     windows = tuple(
         (float(mean), float(half_width)) if number else (0.0, 1.0)
@@ -146,7 +144,7 @@ def _standard(gate: Gate, records: Records, design: ArmDesign) -> Standard:
     everything = np.ones(features.size, dtype=np.bool_)
     look = release_look(gate, "features", records, counted_features(features), everything, share=False)
     means, squares = shrunk_towards_prior(look.means, look.squares, look.sd)
-    square_noise = np.clip(look.sd / float(SQUARE_WEIGHT), _LEAST_SQUARE, _LEAST_SCALE**2)
+    square_noise = np.clip(look.square_sd, _LEAST_SQUARE, _LEAST_SCALE**2)
     least = np.where(features.two_valued, _LEAST_SCALE**2, square_noise)
     return Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)
 

@@ -17,7 +17,7 @@ from counterveil.estimators.moments.nuisance_models import LONGEST_RESIDUAL
 from counterveil.estimators.moments.scaling import is_near_bound
 from counterveil.numerics.products import Standard
 from counterveil.rows.moments.cell_scores import AdjustedRows, MeanRows, PlainRows
-from counterveil.rows.moments.scores import LOWEST, LinearModels
+from counterveil.rows.moments.linear_models import LOWEST, LinearModels
 
 # An arm with a smaller part of everybody than this is one of few people.
 _FEW = 0.25

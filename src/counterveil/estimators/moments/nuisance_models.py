@@ -22,8 +22,8 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import Denoised, shrunk
 from counterveil.rows.moments.joint_gram import Scaling, SecondMoments
+from counterveil.rows.moments.linear_models import LinearModels
 from counterveil.rows.moments.residual_products import ResidualProducts
-from counterveil.rows.moments.scores import LinearModels
 
 LONGEST_RESIDUAL = 2.0  # no residual of an outcome in its range is longer, in half ranges
 RESIDUAL_CLIP_SDS = 3.5

@@ -11,12 +11,11 @@ import numpy as np
 
 from counterveil.data import Study
 from counterveil.data.domains import Label
+from counterveil.estimators.earlier_values import PAGE as EARLIER_PAGE
+from counterveil.estimators.earlier_values import PART as EARLIER_PART
+from counterveil.estimators.earlier_values import slope_details, with_slopes
 from counterveil.estimators.histogram import count_mechanisms
 from counterveil.estimators.method import Prepared
-from counterveil.estimators.outcome_place import NAME as EARLIER
-from counterveil.estimators.outcome_place import PAGE as EARLIER_PAGE
-from counterveil.estimators.outcome_place import PART as EARLIER_PART
-from counterveil.estimators.outcome_place import Outcomes, slopes_said, with_slopes
 from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import weighted_sum
@@ -28,7 +27,9 @@ from counterveil.results.answering import Facts
 from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question, causal_caveats
+from counterveil.rows.earlier_values import NAME as EARLIER
 from counterveil.rows.moments.arms import NAME, bounds, release_arm_cells
+from counterveil.rows.outcome_numbers import Outcomes
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan
 
@@ -146,7 +147,7 @@ def record_arm_effects(
         if outcomes.measured_before:
             size = rows / len(labels)
             noise = [float(each.variance) / size**2 for each in cell_noise(plan, outcomes)]
-            compared = with_slopes(gate, gate.rows.batches, outcomes, 2 / size, noise)
+            compared = with_slopes(gate, outcomes, 2 / size, noise)
         released = release_cell_means(gate, plan, compared)
         return Facts(
             _common_facts(study, rows, question, compared),
@@ -190,7 +191,7 @@ def _common_facts(study: Study, rows: int, question: Question, outcomes: Outcome
         "method": f"means of all arms{', less earlier numbers' if outcomes.slopes else ''}",
         "releases": (*earlier, ("number, sum and squares of outcomes in every arm", f"changes of {norm}")),
         "not_covered": causal_caveats(study, Estimand.ATE),
-        "details": slopes_said(outcomes) | {"rows": rows, "mechanism": question.mechanism},
+        "details": slope_details(outcomes) | {"rows": rows, "mechanism": question.mechanism},
         "interval_target": None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     }
 

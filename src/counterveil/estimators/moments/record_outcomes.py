@@ -10,6 +10,9 @@ from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
+from counterveil.estimators.earlier_values import PAGE as EARLIER_PAGE
+from counterveil.estimators.earlier_values import PART as EARLIER_PART
+from counterveil.estimators.earlier_values import slope_details, with_slopes
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.moments.contrast import (
     PAGES,
@@ -21,10 +24,6 @@ from counterveil.estimators.moments.contrast import (
     release_share,
 )
 from counterveil.estimators.moments.trial_means import MEAN_PART
-from counterveil.estimators.outcome_place import NAME as EARLIER
-from counterveil.estimators.outcome_place import PAGE as EARLIER_PAGE
-from counterveil.estimators.outcome_place import PART as EARLIER_PART
-from counterveil.estimators.outcome_place import Outcomes, slopes_said, with_slopes
 from counterveil.inference.arm_means import JointArmMeans, with_rare_events
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
@@ -34,7 +33,9 @@ from counterveil.results.arms import OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question, causal_caveats
+from counterveil.rows.earlier_values import NAME as EARLIER
 from counterveil.rows.moments.several_outcomes import PrivateOutcomes, several_by_arm
+from counterveil.rows.outcome_numbers import Outcomes
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan, Released
 
@@ -58,7 +59,7 @@ def record_effects(public: PublicData, question: Question, outcomes: Outcomes) -
         compared = outcomes
         if outcomes.measured_before:
             noise = _unit_noise(plan, outcomes, rows)
-            compared = with_slopes(gate, gate.rows.batches, outcomes, 4 / rows, noise)
+            compared = with_slopes(gate, outcomes, 4 / rows, noise)
         sums = several_by_arm(gate, compared)
         contrasts = release_effects(gate, plan, sums, study.treated_share)
         return Facts(
@@ -72,7 +73,7 @@ def record_effects(public: PublicData, question: Question, outcomes: Outcomes) -
             method=f"difference in means (centred contrast){', less earlier numbers' if compared.slopes else ''}",
             releases=_releases(compared, rows),
             not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
-            details=slopes_said(compared)
+            details=slope_details(compared)
             | {
                 "rows": rows,
                 "share_treated": float(contrasts[0][0].setting.share),

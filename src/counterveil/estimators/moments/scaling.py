@@ -45,8 +45,7 @@ _ROW_LIMITS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 
 # Rows are not shortened below |z|^2 / p = 1 + sqrt(this / p), the variance of the square of a standardised
 # coordinate: shortening bends the features, most where there are few of them.
 _VARIANCE_OF_SQUARES = 2.0
-# Counts that noise may hide are taken for none: standard deviations of noise by which a count may exceed what
-# is sought.
+# Rows beyond an edge may seem to be more than that share by so many standard deviations of noise, see `first_few`.
 _ROWS_SHOWN_SDS = -1.6
 
 

@@ -185,9 +185,9 @@ def chosen_clip(sizes: SizeHistogram, shape: ScoreShape) -> ScoreClip:
         if events
         else np.where(edges > _FAR * typical, _FAR_STANDS_OUT, _NEAR_STANDS_OUT) / (2 if uneven else 1)
     )
-    part = np.minimum.accumulate(np.where(above > sure * noise, above, 0.0) / rows)
+    share_above = np.minimum.accumulate(np.where(above > sure * noise, above, 0.0) / rows)
     if not events:
-        part = np.minimum(part, _TAILS * shape.peaked * (typical / edges) ** 4)
+        share_above = np.minimum(share_above, _TAILS * shape.peaked * (typical / edges) ** 4)
     missed = shape.missed + _held(counts / rows, sizes.sd / rows, edges, shape) ** 2
     # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one
     # side where outcomes are skewed, which are more peaked and fall like residuals with large weights.
@@ -200,12 +200,12 @@ def chosen_clip(sizes: SizeHistogram, shape: ScoreShape) -> ScoreClip:
     unseen = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * reached
     unseen *= 1.0 if skewed else 0.0 if uneven else _HIDDEN
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
-    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + unseen
+    cut = np.cumsum((share_above * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + unseen
     cut = np.where(edges < shape.longest, cut, 0.0)
     missed = np.where(edges < shape.longest, missed, 0.0)
     # Half the length of an interval from sampling, noise and what is cut off.
     cost = 2 * np.sqrt(typical**2 / rows + (edges * shape.noise_unit) ** 2 + missed) + cut
-    cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
+    cost += np.where(share_above > _MOST_CUT + noise / rows, np.inf, 0.0)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(_TYPICAL_CLIP * typical, _NEXT_EDGE * clip))

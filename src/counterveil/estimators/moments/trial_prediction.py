@@ -29,8 +29,8 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import Standard
 from counterveil.rows.moments.joint_gram import Scaling
+from counterveil.rows.moments.linear_models import LinearModels
 from counterveil.rows.moments.residual_products import release_residuals
-from counterveil.rows.moments.scores import LinearModels
 from counterveil.rows.moments.trial_residuals import (
     Direction,
     PredictedSteps,

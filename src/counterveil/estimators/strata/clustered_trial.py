@@ -44,13 +44,17 @@ from counterveil.settings import Trial
 CLUSTER_PAGE = "rows/strata/cluster_cells.proof.md"
 # The part of the budget for the counts: sums are centred on the middle of the range, where counts matter little.
 _FOR_COUNTS = Fraction(1, 3)
-# The most noise of an arm's number of people, as a part of it, that the comparison of means is trusted with: as
-# expected before anything is spent, and as released.
-_EXPECTED_NOISE, _RELEASED_NOISE = 0.15, 0.25
+# The most noise of an arm's number of people, as a part of it, that a comparison is expected to have before anything is
+# spent; with more it is refused.
+_EXPECTED_NOISE = 0.15
+# The most released noise of it that the comparison of means is trusted with.
+_RELEASED_NOISE = 0.25
 # Fewest clusters of an arm.
 _FEWEST = 3
-# A public guess of the correlation within clusters and of an outcome's standard deviation, for degrees of freedom.
-_CORRELATION, _TYPICAL_SD = 0.3, 1 / 6
+# Public guesses, for degrees of freedom alone: the correlation within clusters, and an outcome's standard deviation in
+# widths of its range.
+_CORRELATION = 0.3
+_TYPICAL_SD = 1 / 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,36 +162,53 @@ def clustered_trial(public: PublicData, question: Question) -> Prepared[Result]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDifference:
-    """The difference of the arms' means, with what is known of its error; made of released numbers."""
+    """The difference of the arms' means, with its error; made of released numbers.
+
+    Attributes
+    ----------
+    effect : float
+        Mean of the treated less that of the others, in units of the outcome.
+    uncertainty : ClusterUncertainty
+        Its error, sampling and noise together.
+    share : float
+        Share of the people in the treated arm.
+    people, people_sd : float
+        Number of people, and the standard deviation of its noise.
+    """
 
     effect: float
     uncertainty: ClusterUncertainty
-    share: float  # of the people, in the treated arm
+    share: float
     people: float
     people_sd: float
 
 
 def compared(
-    cells: ClusterArms, people: Floats, totals: Floats, noises: tuple[float, float], width: float
+    cells: ClusterArms, people: Floats, totals: Floats, *, noises: tuple[float, float], width: float
 ) -> ClusterDifference:
-    """Return the difference in means and its standard error by cluster, from noisy counts and centred sums."""
-    several = np.array(cells.by_arm, dtype=np.float64)
+    """Return the difference in means and its standard error by cluster, from noisy counts and centred sums.
+
+    `noises` are the variances of the noise of a count and of a sum, `width` is that of the outcome's range.
+    """
+    count_noise, sum_noise = noises
+    clusters = np.array(cells.by_arm, dtype=np.float64)
     size = np.bincount(cells.arm, people, 2)
-    least = sqrt(noises[0]) * np.sqrt(several) / _RELEASED_NOISE
+    least = sqrt(count_noise) * np.sqrt(clusters) / _RELEASED_NOISE
     # An arm whose number of people is lost in its noise has no mean: the interval is then the whole range.
     lost = bool((size < least).any())
     size = np.maximum(size, least)
     mean = np.bincount(cells.arm, totals, 2) / size
     sign = np.where(cells.arm == 1, 1.0, -1.0)
-    factor = (np.sqrt(several / (several - 1)) / size)[cells.arm]
-    left = np.bincount(cells.cluster, sign * factor * (totals - mean[cells.arm] * people), cells.clusters)
-    noise = float((factor**2 * (noises[1] + mean[cells.arm] ** 2 * noises[0])).sum())
-    variance = max(float(left @ left) - noise, 0.0)
-    freedom = _freedom(cells, people, factor, noises[1] / (width * _TYPICAL_SD) ** 2)
+    factor = (np.sqrt(clusters / (clusters - 1)) / size)[cells.arm]
+    u = np.bincount(cells.cluster, sign * factor * (totals - mean[cells.arm] * people), cells.clusters)
+    noise = float((factor**2 * (sum_noise + mean[cells.arm] ** 2 * count_noise)).sum())
+    # The sum of u^2 holds the noise, which is told apart.
+    variance = max(float(u @ u) - noise, 0.0)
+    freedom = _freedom(cells, people, factor, sum_noise / (width * _TYPICAL_SD) ** 2)
     effect = float(mean[1] - mean[0])
     # From anywhere in it, so much reaches both ends of the range of effects.
     whole = 2 * width + abs(effect) if lost else 0.0
-    known = ClusterUncertainty(
+    uncertainty = ClusterUncertainty(
         None,
         variance,
         max(variance, width**2),
@@ -195,8 +216,13 @@ def compared(
         bias=whole,
         freedom=freedom,
     )
-    people_sd = sqrt(noises[0] * len(people))
-    return ClusterDifference(effect, known, float(size[1] / size.sum()), float(people.sum()), people_sd)
+    return ClusterDifference(
+        effect=effect,
+        uncertainty=uncertainty,
+        share=float(size[1] / size.sum()),
+        people=float(people.sum()),
+        people_sd=sqrt(count_noise * len(people)),
+    )
 
 
 def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -> float:

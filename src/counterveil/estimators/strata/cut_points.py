@@ -69,8 +69,7 @@ def released_cuts(study: Study, settings: Stratified) -> tuple[PrivateCutPoints,
 
 @dataclass(frozen=True, slots=True)
 class StratifiedData:
-    """The rows of a question, counted by stratum, or by what is known of strata before cut points are
-    released.
+    """The rows of a question, counted by stratum as far as cut points are public.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from counterveil.data import Study, check_study
 from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
-from counterveil.estimators.moments.regression import Columns
+from counterveil.estimators.moments.regression_columns import columns_of
 from counterveil.inference.estimates import OwnScale
 from counterveil.inference.quotient import DIFFERENCE, LIFT, NEEDED, ODDS, RATIO
 from counterveil.numerics.arrays import Floats
@@ -322,7 +322,7 @@ def _regression(study: Study, words: Mapping[str, Any], decision: PlannedDecisio
 
 def _columns(study: Study, formula: str) -> tuple[list[str], list[str]]:
     """Return columns that a formula explains beside the outcome, and its interactions; raises CV-P701 or CV-P783."""
-    columns = Columns.of(study, (), ())
+    columns = columns_of(study, (), ())
     names = (*columns.names, *(f"log({name})" for name in columns.names))
     pairs = [f"{one}:{other}" for one in names for other in names]
     found = parse_formula(formula, (*names, *pairs), dict(columns.groups))

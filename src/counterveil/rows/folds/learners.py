@@ -6,15 +6,14 @@ fail, or return nan, where a fold has too few rows of an arm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
-from counterveil.numerics.arrays import Floats, Indices
-from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.propensity import fit_propensity, logistic_scores
 
 Predict = Callable[[Floats], Floats]
 
@@ -33,7 +32,7 @@ class FoldNuisances:
 
 
 def ols_effect(x: Floats, t: Floats, y: Floats) -> float:
-    """Return the mean over all rows of the difference between a line fitted to the treated and one to the others.
+    """Return the mean over rows of the line fitted to the treated less that fitted to the others.
 
     With one slope for both arms, people would count by how even their chances of treatment were (Lin 2013).
     """
@@ -83,114 +82,3 @@ def _ridge(x: Floats, y: Floats) -> Predict:
     penalty = np.diag(RIDGE * (z * z).sum(axis=0) + 1e-9)
     slopes = np.linalg.solve(z.T @ z + penalty, z.T @ (y - mean))
     return lambda points: np.asarray((points - centre) @ slopes + mean)
-
-
-# The models of many small folds at once, in stacks of matrices: no privacy in here.
-#
-# They are those of `fold_effects`, to rounding: penalised linear outcomes of each arm and a penalised logistic
-# propensity. A fold of a few dozen rows takes numpy longer to be called than to be computed, and there are as many
-# folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in every array,
-# every matrix is multiplied and solved by itself, and a fold whose fit is found is left as it is while others go on.
-
-
-# Larger folds gain nothing from being fitted together.
-MOST_ROWS = 512
-# Numbers of a stack's covariates: 1 MB.
-_NUMBERS = 1 << 17
-
-
-def stacks(folds: list[Indices], columns: int) -> Iterator[tuple[slice, Indices]]:
-    """Yield folds of equal size together: their places in the list and their rows (B, m)."""
-    first = 0
-    while first < len(folds):
-        size = len(folds[first])
-        end = first + 1
-        most = max(1, _NUMBERS // max(1, size * columns))
-        while end < min(len(folds), first + most) and len(folds[end]) == size:
-            end += 1
-        yield slice(first, end), np.stack(folds[first:end])
-        first = end
-
-
-def outcome_lines(x: Floats, t: Floats, y: Floats) -> Floats:
-    """Return the outcome models of folds with x (B, m, d), t and y (B, m): slopes and constant, (B, 2, d + 1).
-
-    The treated come first. Where an arm has no rows, its constant is nan. Scaled by its diagonal, what is
-    solved has no eigenvalue below the penalty and none above the number of columns: it is far from singular.
-    """
-    lines = np.empty((len(x), 2, x.shape[2] + 1))
-    for place, arm in enumerate((1.0, 0.0)):
-        own = (t == arm).astype(np.float64)
-        count = own.sum(axis=1)
-        some = np.maximum(count, 1.0)
-        centre = (own[:, None] @ x)[:, 0] / some[:, None]
-        mean = (own * y).sum(axis=1) / some
-        z = (x - centre[:, None]) * own[:, :, None]
-        products = z.transpose(0, 2, 1) @ z
-        _add_diagonal(products, RIDGE * (z * z).sum(axis=1) + 1e-9)
-        totals = z.transpose(0, 2, 1) @ (y - mean[:, None])[:, :, None]
-        slopes = np.linalg.solve(products, totals)[:, :, 0]
-        lines[:, place, :-1] = slopes
-        lines[:, place, -1] = np.where(count > 0, mean - (centre * slopes).sum(axis=1), np.nan)
-    return lines
-
-
-def logit_lines(x: Floats, t: Floats) -> Floats:
-    """Return the logistic models of folds with x (B, m, d) and t (B, m): slopes and constant, (B, d + 1).
-
-    The penalty is one over the rows of a fold. Steps are those of `newton`: the whole one where the objective falls
-    all the way, else the damped one, until half the tolerance is met.
-    """
-    rows = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
-    turned, (folds, size, columns) = rows.transpose(0, 2, 1), rows.shape
-    penalty = 1.0 / size
-    enough = checked_tolerance(size, columns, 2, penalty, None) / 2
-
-    def slope(weights: Floats) -> tuple[Floats, Floats]:
-        score = expit((rows @ weights[:, :, None])[:, :, 0])
-        return (turned @ (score - t)[:, :, None])[:, :, 0] / size + penalty * weights, score
-
-    weights = np.zeros((folds, columns))
-    gradient, score = slope(weights)
-    while (going := np.sqrt((gradient * gradient).sum(axis=1)) > enough).any():
-        hessian = turned @ (rows * (score * (1.0 - score) / size)[:, :, None])
-        _add_diagonal(hessian, np.full((folds, 1), penalty))
-        direction = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-        following = weights - direction
-        found = slope(following)
-        short = (found[0] * direction).sum(axis=1) < 0.0
-        if (short & going).any():
-            logit_steps = np.abs((rows @ direction[:, :, None])[:, :, 0]).max(axis=1)
-            damped = np.log1p(logit_steps) / np.maximum(logit_steps, np.finfo(np.float64).tiny)
-            following = np.where(short[:, None], weights - damped[:, None] * direction, following)
-            found = slope(following)
-        weights = np.where(going[:, None], following, weights)
-        gradient, score = (
-            np.where(going[:, None], new, old) for new, old in zip(found, (gradient, score), strict=True)
-        )
-    return weights
-
-
-def aipw_effects(x: Floats, t: Floats, y: Floats, folds: list[Indices]) -> Floats:
-    """Return the doubly robust effect of every fold (K,), nan where an arm has no rows; see `aipw_effect`."""
-    effects = np.empty(len(folds))
-    for places, rows in stacks(folds, x.shape[1]):
-        own, treated, outcome = x[rows], t[rows], y[rows]
-        first, second = (at(own, line) for line in outcome_lines(own, treated, outcome).transpose(1, 0, 2))
-        p = np.clip(expit(at(own, logit_lines(own, treated))), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
-        score = (
-            first - second + treated * (outcome - first) / p - (1 - treated) * (outcome - second) / (1 - p)
-        )
-        effects[places] = score.mean(axis=1)
-    return effects
-
-
-def at(x: Floats, lines: Floats) -> Floats:
-    """Return (B, m): the value of each fold's line (B, d + 1) at its own rows (B, m, d)."""
-    return np.asarray((x @ lines[:, :-1, None])[:, :, 0] + lines[:, -1:])
-
-
-def _add_diagonal(matrices: Floats, values: Floats) -> None:
-    """Add values (B, p), or one for all (B, 1), to the diagonal of each matrix (B, p, p), in place."""
-    places = np.arange(matrices.shape[1])
-    matrices[:, places, places] += values

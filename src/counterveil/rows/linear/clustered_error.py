@@ -1,13 +1,14 @@
 """The standard error of a weighted sum whose rows come in public clusters: exact, as the length of a vector.
 
-The sum is one of c_i y_i, positive totals in one arm and negative ones in the other. With M_a the mean of the arm's
-outcomes, weighted by |c_i|, cluster g has the residual total
+The sum is one of c_i y_i, positive totals in one arm and negative ones in the other. With M_a the mean of the
+arm's outcomes, weighted by |c_i|, cluster g has the residual total
 
     u_g = sum over its rows of f_ga c_i (y_i - M_a),
 
-and the standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent outcomes of
-one variance. With equal weights this is CR2 of the regression on treatment, with its degrees of freedom [2]_; for
-clusters in general see [1]_. One outcome moves the length by no more than it moves u, whatever its cluster's size.
+and the standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent
+outcomes of one variance. With equal weights this is CR2 of the regression on treatment, with its degrees of
+freedom [2]_; for clusters in general see [1]_. One outcome moves the length by no more than it moves u,
+whatever its cluster's size.
 
 References
 ----------
@@ -28,8 +29,12 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.rows.linear.weighted_sum import LinearForm
+from counterveil.rows.linear.sensitivity import ClusteredEstimate
+from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
+from counterveil.rows.public import PublicRows, private_table
+from counterveil.session import Gate, Released
 
 # Factors are whole multiples of 2**-FACTOR_BITS.
 FACTOR_BITS = 20
@@ -47,9 +52,9 @@ _MANY = 400
 class ClusterForm:
     """Public numbers of a weighted sum by cluster and arm; arrays are (clusters, 2), the control arm first.
 
-    `cell` is each row's place among cluster times arm. `units` are the coefficients in steps of 2**-bits; `signed` and
-    `sizes` are their sums and those of their sizes, `squares` and `turned` those of c^2 and of c |c|, as coefficients.
-    `factors` are in steps of 2**-FACTOR_BITS.
+    `cell` is each row's place among cluster times arm. `units` are the coefficients in steps of 2**-bits;
+    `signed` and `sizes` are their sums and those of their sizes, `squares` and `turned` those of c^2 and of c
+    |c|, as coefficients. `factors` are in steps of 2**-FACTOR_BITS.
     """
 
     cell: NDArray[np.intp]
@@ -181,3 +186,54 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
     ratio = np.sqrt(np.divide(squares, squared_residuals, out=np.ones_like(squared_residuals), where=varies))
     factors = np.rint(np.ldexp(ratio, FACTOR_BITS)).astype(np.int64)
     return ClusterForm(cell, form.units, form.bits, signed, sizes, squares, turned, factors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusteredOutcomes:
+    """The weighted sum of the outcomes of rows in clusters, and its standard error.
+
+    Attributes
+    ----------
+    rows : PublicRows
+        Whose outcomes are summed, in the order of the coefficients.
+    form : LinearForm
+        The coefficients, exact.
+    clusters : ClusterForm
+        What clusters make of them.
+    factor : Fraction
+        By how much the standard error is raised to allow for bias.
+    """
+
+    rows: PublicRows
+    form: LinearForm
+    clusters: ClusterForm
+    factor: Fraction
+
+    @classmethod
+    def of(cls, rows: PublicRows, coefficients: Floats, factor: Fraction) -> ClusteredOutcomes:
+        """Return the sum with these (n,) coefficients."""
+        assert rows.cluster is not None
+        form = linear_form(coefficients)
+        return cls(rows, form, cluster_form(form, rows.cluster, rows.treated), factor)
+
+    @property
+    def bounds(self) -> ClusteredEstimate:
+        """How far one outcome moves the sum and its standard error."""
+        low, high = self.rows.study.outcome_range
+        change = Fraction(self.clusters.largest_change) + self.clusters.rounding
+        return ClusteredEstimate(
+            high - low, self.form.largest, change, Fraction(self.clusters.cap), self.factor
+        )
+
+    def release(
+        self, gate: Gate, *, with_error: bool, names: tuple[str, str]
+    ) -> tuple[Released, Released | None]:
+        """Return the released sum and, where the plan pays for it, its standard error."""
+        bounds = self.bounds
+        table = private_table(self.rows)
+        value = self.form.total(table.outcome) / OUTCOME_STEPS
+        released = gate.release(names[0], value * bounds.width, bounds.estimate)
+        if not with_error:
+            return released, None
+        length = self.clusters.length(table.outcome, OUTCOME_STEPS.bit_length() - 1)
+        return released, gate.release(names[1], length * bounds.width * bounds.factor, bounds.error)

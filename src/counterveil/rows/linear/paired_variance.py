@@ -2,8 +2,9 @@
 
     V = sum over pairs (i, j) of w_ij (y_i - y_j)^2 / 2,
 
-with public pairs and weights. Half the squared difference of two outcomes of one variance estimates it; where their
-means differ it errs upwards. The weights share out every squared coefficient c_i^2 over the pairs of row i.
+with public pairs and weights. Half the squared difference of two outcomes of one variance estimates it; where
+their means differ it errs upwards. The weights share out every squared coefficient c_i^2 over the pairs of
+row i.
 """
 
 # Proof: linear_estimate.proof.md

@@ -195,31 +195,3 @@ class ArmMean:
         """Largest possible s^2/n over all outcomes in [0, width]: half of them at either end."""
         n = self.rows
         return self.width**2 * Fraction((n // 2) * (n - n // 2), n * n * (n - 1))
-
-
-# Proof: linear_map.proof.md
-@dataclass(frozen=True, slots=True)
-class LinearMap:
-    """Sensitivities of sums of m_i r_i, r_i an outcome of range `width` minus a public number, clipped at `clip`.
-
-    `longest` bounds the Euclidean length of every public vector m_i.
-    """
-
-    width: Fraction
-    clip: Fraction
-    longest: Fraction
-
-    @property
-    def values(self) -> Fraction:
-        """Largest Euclidean length of a change of sum m_i r_i."""
-        return min(2 * self.clip, self.width) * self.longest
-
-    @property
-    def squares(self) -> Fraction:
-        """Largest Euclidean length of a change of the sums of squares r_i^2 by arm."""
-        return self.clip**2
-
-    @property
-    def counts(self) -> Fraction:
-        """Largest change of the number of rows whose residual is within a public bound."""
-        return Fraction(1)

@@ -2,8 +2,8 @@
 
     S = sum_i c_i y_i,    c_i = units_i / 2^bits,    y_i whole steps of the outcome in [0, 2^24].
 
-Coefficients are truncated towards zero to whole numbers of about nine digits, so that all products and sums are sums
-of whole numbers. One outcome that moves by its whole range moves S by max |c_i| ranges at most.
+Coefficients are truncated towards zero to whole numbers of about nine digits, so that all products and sums
+are sums of whole numbers. One outcome that moves by its whole range moves S by max |c_i| ranges at most.
 """
 
 from __future__ import annotations

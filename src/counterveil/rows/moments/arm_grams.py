@@ -17,9 +17,8 @@ import numpy as np
 from counterveil.data import Study, Sums
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import exact_arm_grams, grid_bits
-from counterveil.rows.moments.grams import symmetric, triangle
+from counterveil.rows.moments.grams import OFF_DIAGONAL, free_gram, symmetric, triangle
 from counterveil.rows.moments.scaled_rows import ScaledRows
-from counterveil.rows.moments.sensitivity import OFF_DIAGONAL, free_gram
 from counterveil.rows.records import Records, TableRecords
 from counterveil.session import Gate
 

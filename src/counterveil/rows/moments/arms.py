@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from counterveil.data import OUTCOME_STEPS
-from counterveil.estimators.outcome_place import Outcomes, totals_by_arm
 from counterveil.numerics.arm_totals import Arm
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.cell_sums import SCORE_TERMS
+from counterveil.rows.outcome_numbers import Outcomes, totals_by_arm
 from counterveil.session import Gate
 
 # The name of the sums in a plan.

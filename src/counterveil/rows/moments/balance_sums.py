@@ -17,10 +17,9 @@ from functools import partial
 import numpy as np
 
 from counterveil.data import Backend, Binary, Range, Study, Sums, Table
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.products import WholeSum, projected
 from counterveil.rows.counts import release_counts
-from counterveil.rows.moments.sensitivity import FLAGS, SQUARES, balance_sums
 from counterveil.session import Gate, ReleasedVector
 
 # Equal parts of a normal score that are counted.
@@ -29,6 +28,19 @@ CELLS = 8
 _BITS = 20
 # Rows added up at once: sums of their squares in units of 4^-20 stay below 2^53.
 _AT_ONCE = 1 << 12
+# Weights of the squares beside the numbers, and of the flags of labels.
+SQUARES, FLAGS = Fraction(1665, 1000), Fraction(2)
+
+
+def balance_sums(numbers: int, binaries: int, labelled: int) -> Fraction:
+    """Return the l2 sensitivity of the sums by arm of (1, u_j, k (u_j^2 - 1/2)) for numbers, u_j = +-1 for truth
+    values, and 2 times a flag for every label; k = 1.665, u_j in [-1, 1].
+
+    `labelled` counts covariates with labels, however many labels they have.
+    """
+    same_arm = 4 * (numbers + binaries) + 2 * FLAGS**2 * labelled
+    other_arm = 2 + numbers * (2 + SQUARES**2 / 2) + 2 * binaries + 2 * FLAGS**2 * labelled
+    return sqrt_up(max(same_arm, other_arm))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard
 from counterveil.rows.counts import release_counts, release_sums
 from counterveil.rows.moments.cell_sums import CellBlock, CellTerms, cell_sums, cell_terms
-from counterveil.rows.moments.scores import TERM_BITS, LinearModels, counts_between
+from counterveil.rows.moments.linear_models import LinearModels
+from counterveil.rows.moments.scores import TERM_BITS, counts_between
 from counterveil.rows.records import Part, Records, TableRecords
 from counterveil.session import Gate, ReleasedVector
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats, sqrt_up
-from counterveil.rows.moments.scores import Sums, _whole
+from counterveil.rows.moments.scores import Sums, whole_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> 
     """
     totals = [[0] * cells for _ in range(3 + further)]
     for codes, parts, others in row_blocks:
-        r = _whole(parts)
+        r = whole_steps(parts)
         # 4096 squares of numbers up to 2**20 add up to 2**52 at most: doubles hold them exactly.
-        terms = [np.ones(len(codes)), r, r * r, *(_whole(each) for each in others)]
+        terms = [np.ones(len(codes)), r, r * r, *(whole_steps(each) for each in others)]
         for total, term in zip(totals, terms, strict=True):
             added = np.bincount(codes, weights=term, minlength=cells)
             total[:] = [a + int(b) for a, b in zip(total, added, strict=True)]

@@ -21,15 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Sums
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.products import WholeSum, steps
 from counterveil.rows.moments.scores import TERM_BITS
-from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, look_moments, record_moments
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, record_moments
 from counterveil.rows.records import MIDDLE, Records, TableRecords
 from counterveil.session import Gate
 
 # The shift of outcomes to steps of 2**-20 of half the range.
 _SHIFT = 3
+
+
+def look_moments(rows: int, features: int, weight: Fraction) -> Fraction:
+    """Return the joint l2 sensitivity of the means of (x_j, 1.665 x_j^2) and of weight * (2t - 1), x_j in [-1, 1].
+
+    `features` counts the features as in `record_moments`.
+    """
+    return sqrt_up(4 * features + 4 * weight**2) / rows
 
 
 def feature_moments(records: TableRecords, features: bool) -> Sums:
@@ -129,7 +137,7 @@ class FeatureMeans:
     means, squares : ndarray of shape (p,)
         Of features; 0 and 1 of those that were not asked for.
     sd : float
-        Noise of a mean; a mean square's is this over SQUARE_WEIGHT.
+        Noise of a mean.
     treated, treated_sd : float
         Share treated and its noise; one half and none where it was not released.
     """
@@ -139,6 +147,11 @@ class FeatureMeans:
     sd: float
     treated: float = 0.5
     treated_sd: float = 0.0
+
+    @property
+    def square_sd(self) -> float:
+        """Noise of a mean square."""
+        return self.sd / float(SQUARE_WEIGHT)
 
 
 def release_look(

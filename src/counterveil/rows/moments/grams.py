@@ -17,11 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Sums
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.products import exact_gram, grid_bits, upper_places
-from counterveil.rows.moments.sensitivity import OFF_DIAGONAL, free_gram
+from counterveil.rows.moments.sensitivity import LENGTH_SLACK
 from counterveil.rows.records import Records, TableRecords
 from counterveil.session import Gate
+
+# Entries above the diagonal are weighted with this, just below the root of two.
+OFF_DIAGONAL = Fraction(141_421_356, 100_000_000)
+
+
+def free_gram(rows: int, squared_max_norm: Fraction) -> Fraction:
+    """Return the l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the mean of w w'.
+
+    |w|^2 <= squared_max_norm. Where every row is in one of two arms, it is that of both arms' means together.
+    """
+    return sqrt_up(Fraction(2)) * squared_max_norm * (1 + LENGTH_SLACK) / rows
+
 
 # Rows w of a table, in blocks of at most 4096.
 Rows = Callable[..., Iterator[Floats]]

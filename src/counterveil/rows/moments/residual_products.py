@@ -10,21 +10,29 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import sqrt
 from typing import Any
 
+import numpy as np
+
 from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import Standard
+from counterveil.numerics.products import Standard, WholeSum, steps
+from counterveil.rows.moments.linear_models import ArmLines, LinearModels
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
-from counterveil.rows.moments.scores import TERM_BITS, ArmLines, LinearModels, residual_sums
-from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, residual_moments
+from counterveil.rows.moments.scores import TERM_BITS, Block, sums_by_arm, whole_steps
+from counterveil.rows.moments.sensitivity import LENGTH_SLACK, SQUARE_WEIGHT
 from counterveil.rows.records import Kernel, Records, TableRecords
 from counterveil.session import Gate
+
+
+def residual_moments(rows: int) -> Fraction:
+    """Return the l2 sensitivity of the means of (u rho, 1.665 rho^2), |u| <= 1, rho in [-1, 1]."""
+    return 2 * (1 + LENGTH_SLACK) / rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,23 @@ def release_residual_products(
         sd=sd * max_norm * clip,
         square_sd=sd * clip**2 / weight,
     )
+
+
+def residual_sums(
+    row_blocks: Iterable[Block], models: LinearModels | ArmLines, clip: float, max_norm: float
+) -> Sums:
+    """Return the sums of u rho / (max_norm clip) and of (rho / clip)^2, rho being clipped to [-clip, clip].
+
+    Lines by arm have the first by arm too, the reference first. Both are in units of 4**-TERM_BITS; |u| <= max_norm.
+    """
+    total = WholeSum()
+    square = 0
+    for u, t, y in row_blocks:
+        rho = whole_steps(models.residual(u, t, y) / clip)
+        arms = len(models.values) if isinstance(models, ArmLines) else 1
+        total.add(sums_by_arm(rho.astype(np.float64), t, arms, steps(u / max_norm, TERM_BITS)))
+        square += int((rho * rho).sum())
+    return np.atleast_1d(total.whole()), np.array([square], dtype=object)
 
 
 def over_models(records: TableRecords, kernel: Kernel, standard: Standard, *arguments: Any) -> Sums:

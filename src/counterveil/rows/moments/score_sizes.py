@@ -11,9 +11,10 @@ import numpy as np
 
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.counts import release_counts
+from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
 from counterveil.rows.moments.score_sums import ArmScore, OwnScore
-from counterveil.rows.moments.scores import ArmLines, Block, Sums, counts_between
+from counterveil.rows.moments.scores import Block, Sums, counts_between
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 

@@ -26,11 +26,17 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import projected
 from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.cell_sums import SCORE_TERMS, cell_sums
+from counterveil.rows.moments.linear_models import ArmLines, of_own_arm
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
-from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, _whole, of_own_arm
-from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, orthogonal_score
+from counterveil.rows.moments.scores import TERM_BITS, Block, Sums, whole_steps
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate
+
+
+def orthogonal_score(rows: int) -> Fraction:
+    """Return the l2 sensitivity of the means of (r, 1.665 r^2), r in [-1, 1]."""
+    return Fraction(2, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) ->
     """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS."""
     total = square = 0
     for u, t, y in row_blocks:
-        r = _whole(score.of(u, t, y) / clip)
+        r = whole_steps(score.of(u, t, y) / clip)
         total = total + int(r.sum())
         square = square + int((r * r).sum())
     return (np.array([total, square], dtype=object),)

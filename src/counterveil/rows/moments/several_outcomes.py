@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from counterveil.data import OUTCOME_STEPS
-from counterveil.estimators.outcome_place import Outcomes, totals_by_arm
 from counterveil.numerics.arm_totals import TwoArms
 from counterveil.rows.moments.centred_contrast import CentredContrast, PrivateArms, mean_of_everyone
+from counterveil.rows.outcome_numbers import Outcomes, totals_by_arm
 from counterveil.session import Gate, Released
 
 

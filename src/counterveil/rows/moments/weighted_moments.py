@@ -11,11 +11,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.rows.moments.scores import GRID_BITS, RowSums
-from counterveil.rows.moments.sensitivity import COUNT_FACTOR, SQUARE_WEIGHT, WeightedMoments
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan
+
+# The number treated rides with them at this factor, for a little more noise.
+COUNT_FACTOR = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedMoments:
+    """Sensitivities of sums over rows of u, u^2 and t, for u in [-1, 1] and t in {0, 1} that are a row's own.
+
+    `counted` says whether the number treated is released with them.
+    """
+
+    counted: bool
+
+    @property
+    def joint(self) -> Fraction:
+        """Largest Euclidean length of a change of (sum u, SQUARE_WEIGHT sum u^2[, COUNT_FACTOR sum t])."""
+        return sqrt_up(4 + COUNT_FACTOR**2) if self.counted else Fraction(2)
+
+    @property
+    def total(self) -> Fraction:
+        """Largest change of sum u."""
+        return Fraction(2)
+
+    @property
+    def squares(self) -> Fraction:
+        """Largest change of sum u^2."""
+        return Fraction(1)
+
+    @property
+    def count(self) -> Fraction:
+        """Largest change of sum t."""
+        return Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)

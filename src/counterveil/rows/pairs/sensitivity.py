@@ -15,10 +15,11 @@ MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 LEAST_PROPENSITY = 0.02
 # A bias that models left is at most what curves and products may do, in standard deviations of outcomes.
 MOST_LEFT = 0.35
-# How far scores of searched outcomes reach, beside outcomes times weights, how many octaves below that clips are tried,
-# and how far from their centre the innermost outcomes lie, in halves of the range.
+# How far scores of searched outcomes reach, beside outcomes times weights, how many octaves below that clips
+# are tried, and how far from their centre the innermost outcomes lie, in halves of the range.
 WIDEST, OCTAVES, INNERMOST = 1.3, 6, 0.55 / 64
-# Some row's largest weight is at least this, and the sum of tilts at most this part of the rows; caps are larger.
+# Some row's largest weight is at least this, and the sum of tilts at most this part of the rows; caps are
+# larger.
 _LEAST_WEIGHT = {Estimand.ATE: (2.0, 1.0), Estimand.ATO: (0.5, 0.25)}
 
 
@@ -31,8 +32,8 @@ def score_amounts(budget: Budget, searched: bool) -> list[Fraction]:
 def least_part(estimand: Estimand, searched: bool) -> Fraction:
     """Return the least that a pair moves an effect, in parts of the outcome's range over the number of rows.
 
-    Scores of events are clipped to their whole range, which is twice the largest weight or more; others may be clipped
-    to what the innermost outcomes reach.
+    Scores of events are clipped to their whole range, which is twice the largest weight or more; others may
+    be clipped to what the innermost outcomes reach.
     """
     weight, size = _LEAST_WEIGHT.get(estimand, (1.0, 1.0))
     inside = WIDEST * INNERMOST * 2.0**-OCTAVES if searched else 1.0

@@ -21,7 +21,7 @@ from counterveil.session import Gate, Released
 
 @dataclass(frozen=True, slots=True)
 class BoundedEffect:
-    """Means over all n rows of what strata with rows of both arms add:
+    """Means over all n rows of what strata with rows of both arms add.
 
         effect = (1/n) sum h (mean_1 - mean_0),    weight = (1/n) sum h,
         variance = (1/n^2) sum h^2 (v_1/t + v_0/c),

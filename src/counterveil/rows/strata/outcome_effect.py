@@ -16,7 +16,7 @@ from counterveil.session import Gate, Released
 
 @dataclass(frozen=True, slots=True)
 class StratifiedEffect:
-    """Average of strata's effects with public weights h, and its variance:
+    """Average of strata's effects with public weights h, and its variance.
 
         effect = (1/H) sum h (mean_1 - mean_0),    variance = (1/H^2) sum h^2 (v_1/t + v_0/c),    H = sum h.
 
@@ -49,8 +49,7 @@ class StratifiedEffect:
 
 @dataclass(frozen=True, slots=True)
 class StratifiedMeans:
-    """Mean of each arm over strata with public weights h, and its variance, of the treated and of the
-    controls:
+    """Mean of each arm over strata with public weights h, and its variance, of the treated first.
 
         mean_a = (1/H) sum h (mean of arm a),    variance_a = (1/H^2) sum h^2 v_a / n_a.
 

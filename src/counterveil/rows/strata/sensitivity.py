@@ -1,5 +1,4 @@
-"""How far one replaced row can move the stratified effect and its parts when no weight exceeds a public
-limit.
+"""How far one replaced row can move the stratified effect and its parts, with weights up to a limit.
 
 With t treated and c control rows in a stratum, n = t + c, its effect speaks for h = min(n, w t, w c) people
 (ATE), min(t, w c) (ATT) or min(c, w t) (ATC): a person's outcome counts at most w times. Units are widths B

@@ -50,8 +50,7 @@ def mean_sums(strata: Strata, estimand: str, limit: Fraction | None = None) -> t
 
 
 def single_effect_sum(strata: Strata) -> int:
-    """Return sum of (1 + L) y over treated less the same over controls, L a row's number of matches; in
-    steps.
+    """Return sum of (1 + L) y over treated less the same over controls, L being matches of a row; in steps.
 
     In a stratum every row of the smaller arm is matched about equally often: of t rows that share c matches,
     the first c mod t in the public order have one more than the others. Needs the strata's prefixes.

@@ -10,11 +10,12 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
-from counterveil.estimators.folds import aggregation as sample_and_aggregate
-from counterveil.estimators.folds.aggregation import Clip, chosen_clip, effect_of_fold, typical_centre
+from counterveil.estimators.folds.aggregation import folding_of, released_clip, uncertainty_of
+from counterveil.estimators.folds.clip import Clip, FoldDesign, chosen_clip, typical_centre
 from counterveil.privacy import Budget
 from counterveil.questions.ate import AteArguments
 from counterveil.rows.folds.learners import ols_effect
+from counterveil.rows.folds.quiet_learners import effect_of_fold
 from counterveil.rows.moments.weighted_moments import WeightedMeans
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
@@ -139,9 +140,9 @@ def test_a_learner_cannot_change_the_rows():
         Table.attach(people(300), STUDY),
         question(settings=cv.settings.Folds(learner=vandal, folds=3)),
     )
-    folding = sample_and_aggregate.folding_of(STUDY, 300, asked)
+    folding = folding_of(STUDY, 300, asked)
     outcome = table.outcome.copy()
-    sample_and_aggregate.fold_effects(table, folding, Clip(3, folding.width))
+    folding.effects(Clip(3, folding.width)).steps(table)
     assert np.array_equal(table.outcome, outcome)
 
 
@@ -149,13 +150,13 @@ def test_effects_of_folds_are_clipped_to_the_bound():
     table = Table.attach(people(300), STUDY)
     for answer, expected in ((99.0, 2**24), (-99.0, -(2**24)), (0.25, 2**23)):
         settings = cv.settings.Folds(learner=lambda x, t, y, answer=answer: answer, folds=3, bound="0.5")
-        folding = sample_and_aggregate.folding_of(STUDY, 300, question(settings=settings))
-        clip = sample_and_aggregate.released_clip(None, table, folding)
-        assert sample_and_aggregate.fold_effects(table, folding, clip).tolist() == [expected] * 3
+        folding = folding_of(STUDY, 300, question(settings=settings))
+        clip = released_clip(None, STUDY, 300, folding)
+        assert folding.effects(clip).steps(table).tolist() == [expected] * 3
         # Around a centre, what is clipped is the distance from it.
         moved = Clip(3, Fraction(1, 2), Fraction(1, 4))
         assert (
-            sample_and_aggregate.fold_effects(table, folding, moved).tolist()
+            folding.effects(moved).steps(table).tolist()
             == [max(-(2**24), min(2**24, int(2**25 * (answer - 0.25))))] * 3
         )
 
@@ -183,7 +184,7 @@ def test_other_learners_are_not_clipped_around_a_comparison_they_may_have_nothin
     assert cv.settings.Folds().bound is None
     for learner, centred in (("ols", True), ("aipw", True), (ols_effect, False)):
         asked = question(settings=cv.settings.Folds(learner=learner))
-        assert sample_and_aggregate.folding_of(STUDY, 300, asked).centred == centred
+        assert folding_of(STUDY, 300, asked).centred == centred
 
 
 def test_noise_that_hides_the_comparison_leaves_the_whole_range():
@@ -206,11 +207,10 @@ def test_what_clipping_took_is_counted_whatever_the_centre_is():
     weighted = WeightedMeans(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, mechanism, mechanism)
     centres = Fraction(0), Fraction(1, 3)
     chosen = [
-        sample_and_aggregate.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias
-        for centre in centres
+        uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias for centre in centres
     ]
     assert chosen[0] == chosen[1] > 0
-    assert sample_and_aggregate.uncertainty_of(Clip(10, Fraction(1)), weighted, 0.95).bias == 0
+    assert uncertainty_of(Clip(10, Fraction(1)), weighted, 0.95).bias == 0
 
 
 def test_intervals_cover_where_arms_are_confounded_and_outcomes_are_yes_or_no():
@@ -249,8 +249,10 @@ def test_intervals_between_folds_cover():
 def test_folds_are_chosen_from_public_numbers():
     counts = {}
     for epsilon in (0.1, 1, 50):
-        folding = sample_and_aggregate.folding_of(STUDY, 20_000, question(epsilon=epsilon))
-        clip = chosen_clip(typical_centre(folding.plan, 20_000), folding.plan, 20_000, 4, Fraction(1), None)
+        folding = folding_of(STUDY, 20_000, question(epsilon=epsilon))
+        clip = chosen_clip(
+            typical_centre(folding.plan, 20_000), FoldDesign(folding.plan, 20_000, 4), width=Fraction(1)
+        )
         counts[epsilon] = clip.folds
         assert 5 <= clip.folds <= 1000
     # More noise asks for more folds.

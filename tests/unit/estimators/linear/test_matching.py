@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from tests.plain_questions import question
 from tests.unit.estimators.linear.matching_data import DATA, LARGE, ask
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import StudyError
-from counterveil.estimators.linear import effect as outcome_variance
-from counterveil.estimators.linear.effect import chosen_residual_variance, left_by_matches, variance_by_arm
+from counterveil.estimators.linear import matching
 from counterveil.estimators.linear.kernels.balancing import arm_rows
 from counterveil.estimators.linear.kernels.pairing import (
     _STEP_BITS,
@@ -21,6 +21,7 @@ from counterveil.estimators.linear.kernels.pairing import (
     covariate_pairs,
     score_pairs,
 )
+from counterveil.estimators.linear.matching import left_by_matches, variance_by_arm
 from counterveil.estimators.linear.matching_design import (
     _compared_limits,
     chosen_match,
@@ -28,10 +29,11 @@ from counterveil.estimators.linear.matching_design import (
     match,
     scored,
 )
+from counterveil.estimators.linear.variance_choice import chosen_residual_variance
 from counterveil.estimators.linear.weighting_design import Weighted
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat
-from counterveil.rows.linear.residual_variance import MOST_WEIGHTED_SQUARES
+from counterveil.rows.linear.ranged_fit import MOST_WEIGHTED_SQUARES
 
 
 def naive_matching(score, treated, y, neighbours, estimand):
@@ -52,7 +54,7 @@ def test_unlimited_matching_agrees_with_a_full_table_of_distances(estimand, neig
     settings = cv.settings.Matching(neighbours=neighbours, limit=None)
     result = ask(DATA, epsilon=LARGE, estimand=estimand, settings=settings)
     table = Table.attach(dict(DATA.frame), DATA.study)
-    score = scored(table).score
+    score = scored(public_rows(table)).score
     expected = naive_matching(score, table.treated, DATA.frame["y"], neighbours, estimand)
     assert result.estimate == pytest.approx(expected, abs=1e-5)
     assert result.details["matches_at_limit"] == 0
@@ -111,7 +113,7 @@ def test_the_limits_follow_the_budget():
 
 def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table)
+    design = scored(public_rows(table))
     for noise_variance in (0.0, 1.0, 100.0):
         best = chosen_match(design, cv.settings.Matching(), "ATE", 1.0, noise_variance)
         assert best.matching.unmatched == 0
@@ -123,7 +125,7 @@ def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
 @pytest.mark.parametrize("noise_variance", [1e-4, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("estimand", ["ATE", "ATT"])
 def test_limits_that_are_not_tried_could_not_have_been_the_best(noise_variance, estimand):
-    design = scored(Table.attach(dict(DATA.frame), DATA.study))
+    design = scored(public_rows(Table.attach(dict(DATA.frame), DATA.study)))
     found = chosen_match(design, cv.settings.Matching(), estimand, 1.0, noise_variance)
     limits = _compared_limits(design, cv.settings.Matching(), estimand)
     tried = [match(design, 5, (limit, limit), estimand) for limit in limits]
@@ -172,7 +174,7 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(va
         settings=cv.settings.Matching(limit=8, variance_by=variance_by), noise=cv.SeededNoise(1),
     )  # fmt: skip
     table = Table.attach(frame, DATA.study)
-    design = scored(table)
+    design = scored(public_rows(table))
     coefficients = chosen_match(
         design, cv.settings.Matching(limit=8), "ATE", LARGE, 0.0
     ).matching.coefficients
@@ -185,12 +187,12 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(va
 def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, epsilon):
     question = replace(QUESTION, budget=Budget(epsilon), estimand=estimand)
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table)
+    design = scored(public_rows(table))
     coefficients = chosen_match(
         design, cv.settings.Matching(), estimand.value, epsilon, 1.0
     ).matching.coefficients
-    left = left_by_matches(table, design, coefficients, estimand)
-    form = variance_by_arm(table, design, cv.settings.Matching(), coefficients, question)
+    left = left_by_matches(public_rows(table), design, coefficients, estimand)
+    form = variance_by_arm(public_rows(table), design, cv.settings.Matching(), coefficients, question)
     without = sum(
         float(coefficients[arm] @ coefficients[arm]) * float(np.var(left.features[arm], axis=0).sum())
         for arm in (design.treated, ~design.treated)
@@ -200,9 +202,9 @@ def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, 
 
 def test_parts_of_an_arm_follow_variances_correlated_with_the_coefficients():
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table)
+    design = scored(public_rows(table))
     found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0, 1 / 16).matching.coefficients
-    left = left_by_matches(table, design, found, Estimand.ATE)
+    left = left_by_matches(public_rows(table), design, found, Estimand.ATE)
     part = np.abs(found) / np.abs(found).max()
     sign = np.random.default_rng(2).choice([-1, 1], table.rows)
     outcome = np.round((0.5 + 0.5 * part * sign) * OUTCOME_STEPS).astype(np.int64)
@@ -217,9 +219,9 @@ def test_parts_of_an_arm_follow_variances_correlated_with_the_coefficients():
 
 def test_every_row_is_in_one_part_and_larger_coefficients_are_in_later_ones():
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table)
+    design = scored(public_rows(table))
     found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0).matching.coefficients
-    form = variance_by_arm(table, design, cv.settings.Matching(), found, QUESTION)
+    form = variance_by_arm(public_rows(table), design, cv.settings.Matching(), found, QUESTION)
     rows = [part.fit.rows if hasattr(part, "fit") else part.rows for part in form.groups]
     assert len(rows) == 8
     assert sorted(np.concatenate(rows)) == list(range(table.rows))
@@ -254,7 +256,7 @@ def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):
     )  # fmt: skip
     assert VARIANCE_PAGE not in nothing.guarantee.pages
     assert VARIANCE_PAGE in ask(DATA).guarantee.pages
-    monkeypatch.setattr(outcome_variance, "_MOST_WORK", len(DATA.frame["y"]) * 20**2 - 1)
+    monkeypatch.setattr(matching, "_MOST_WORK", len(DATA.frame["y"]) * 20**2 - 1)
     assert VARIANCE_PAGE not in ask(DATA).guarantee.pages
     assert VARIANCE_PAGE in ask(DATA, settings=cv.settings.Matching(variance_by="arm")).guarantee.pages
 

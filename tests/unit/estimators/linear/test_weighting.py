@@ -8,25 +8,27 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from tests.plain_questions import question
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
-from counterveil.estimators.linear.effect import chosen_residual_variance, fitting_shape
 from counterveil.estimators.linear.kernels.treatment_leaves import treatment_leaves
 from counterveil.estimators.linear.kernels.treatment_terms import treatment_terms
 from counterveil.estimators.linear.kernels.weight_features import FeatureShares, parted_features
 from counterveil.estimators.linear.matching_design import scored
 from counterveil.estimators.linear.spline_score import spline_score
 from counterveil.estimators.linear.trimming import crump_limit, trimmed
-from counterveil.estimators.linear.weighting import adjusted_table, weighting_design
+from counterveil.estimators.linear.variance_choice import chosen_residual_variance, fitting_shape
+from counterveil.estimators.linear.weighting import residual_rows, weighting_design
 from counterveil.estimators.linear.weighting_design import weighted
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, KeptPeople, KnownScore
 from counterveil.questions.plan import AssumedPeople, simulate
-from counterveil.questions.pooled import check_document
+from counterveil.questions.pooling.documents import check_document
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.public import private_table
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
 NO_NOISE = 100_000
@@ -56,7 +58,7 @@ def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(estimand, sco
         {"x": cv.Range("0.01", "0.99")},
         assignment=None if score is None else cv.Propensity(score),
     )
-    table = Table.attach({"t": t, "y": np.zeros(14), "x": x}, study)
+    table = public_rows(Table.attach({"t": t, "y": np.zeros(14), "x": x}, study))
     settings = cv.settings.Weighting()
     found = weighted(table, weighting_design(table, settings), settings, Estimand.parse(estimand), 1.0)
     form = linear_form(found.weights)
@@ -128,7 +130,7 @@ def predicted(data, error=0.02):
 
 @pytest.mark.parametrize("epsilon", [1, 2, 4])
 def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded, epsilon):
-    table = Table.attach(confounded.frame, confounded.study)
+    table = public_rows(Table.attach(confounded.frame, confounded.study))
     settings = cv.settings.Weighting()
     found = weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 2 / epsilon**2)
     asked = question("outcome", "weighting", epsilon=epsilon)
@@ -137,7 +139,7 @@ def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded,
 
 
 def test_what_is_left_of_covariates_and_of_squares_follows_the_imbalance_of_each(confounded):
-    table = Table.attach(confounded.frame, confounded.study)
+    table = public_rows(Table.attach(confounded.frame, confounded.study))
     settings = cv.settings.Weighting()
     found = weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 0.1)
     shape = fitting_shape(found)
@@ -171,7 +173,7 @@ def test_a_public_prediction_shrinks_the_noise_with_its_residuals_range(confound
 def test_residuals_are_clamped_to_their_range_row_by_row(confounded):
     frame, study = predicted(confounded)
     settings = cv.settings.Weighting(prediction="guess", residual_range=("0", "1/4"))
-    moved = adjusted_table(Table.attach(frame, study), settings)
+    moved = private_table(residual_rows(public_rows(Table.attach(frame, study)), settings))
     expected = np.clip(np.asarray(frame["y"]) - frame["guess"], 0, 0.25) / 0.25
     assert moved.outcome / 2**24 == pytest.approx(expected, abs=2e-6)
     assert moved.study.outcome_range == (0, 0.25)
@@ -384,7 +386,7 @@ def test_wrong_shares_are_refused(shares):
 def attached(t, **columns):
     domains = {name: cv.Range(-1000, 1000) for name in columns}
     study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), domains)
-    return Table.attach({"t": t.astype(int), "y": np.zeros(len(t)), **columns}, study)
+    return public_rows(Table.attach({"t": t.astype(int), "y": np.zeros(len(t)), **columns}, study))
 
 
 def score_of(table):
@@ -421,7 +423,7 @@ def test_constant_columns_and_labels_are_no_trouble():
         {"x": cv.Range(0, 1), "c": cv.Range(0, 1), "g": cv.Categories(["a", "b", "d"])},
     )  # fmt: skip
     frame = {"t": treated.astype(int), "y": np.zeros(60), "x": rng.random(60), "c": np.full(60, 0.25)}
-    table = Table.attach({**frame, "g": rng.choice(["a", "b", "d"], 60)}, study)
+    table = public_rows(Table.attach({**frame, "g": rng.choice(["a", "b", "d"], 60)}, study))
     score = score_of(table)
     assert ((score > 0) & (score < 1)).all()
     assert score.mean() == pytest.approx(0.5, abs=0.02)
@@ -536,11 +538,11 @@ def test_the_limit_of_least_variance_is_that_of_the_definition():
 
 
 def test_rows_within_the_limits_are_kept_and_named():
-    table = Table.attach(rows(), STUDY)
+    table = public_rows(Table.attach(rows(), STUDY))
     part = trimmed(table, 0.1)
-    assert 0 < part.table.rows < table.rows
-    assert part.population == KeptPeople(part.table.rows, 2000, 0.1)
-    assert np.abs(part.table.covariates["x"]).max() < np.abs(table.covariates["x"]).max()
+    assert 0 < part.kept.rows < table.rows
+    assert part.population == KeptPeople(part.kept.rows, 2000, 0.1)
+    assert np.abs(part.kept.covariates["x"]).max() < np.abs(table.covariates["x"]).max()
     assert trimmed(table, 1e-6).population is None
     assert trimmed(table, "optimal").limit == pytest.approx(0.1, abs=0.06)
 
@@ -548,15 +550,15 @@ def test_rows_within_the_limits_are_kept_and_named():
 def test_the_effect_is_that_of_those_kept_and_says_so_first():
     data = rows(4000)
     found = cv.ate(data, STUDY, protects="outcome", epsilon=8, trim=0.2, noise=cv.SeededNoise(1))
-    table = Table.attach(data, STUDY)
+    table = public_rows(Table.attach(data, STUDY))
     part = trimmed(table, 0.2)
-    kept = part.table.covariates["x"]
+    kept = part.kept.covariates["x"]
     truth = 0.1 + 0.1 * np.abs(kept).mean()
     everyone = 0.1 + 0.1 * np.abs(table.covariates["x"]).mean()
     low, high = found.interval()
     assert low - 0.01 <= truth <= high + 0.01
     assert everyone > high + 0.01
-    assert found.details["rows"] == part.table.rows
+    assert found.details["rows"] == part.kept.rows
     assert found.details["rows_before_trimming"] == 4000
     first = str(found).splitlines()
     assert "SIMULATED" in first[0]
@@ -577,16 +579,13 @@ def test_outcomes_do_not_choose_rows_and_those_left_out_move_nothing():
     t = np.array([0, 0, 1, 0, 1, 0, 1, 1])
     kept, means = set(), {}
     for y in itertools.product((0.0, 1.0), repeat=8):
-        part = trimmed(Table.attach({"x": x, "t": t, "y": np.array(y)}, STUDY), 0.4)
-        kept.add(tuple(part.table.covariates["x"]))
-        own = (
-            part.table.outcome / part.table.outcome.max() if part.table.outcome.max() else part.table.outcome
-        )
-        inside = tuple(
-            value for value, place in zip(y, x, strict=True) if place in part.table.covariates["x"]
-        )
+        part = trimmed(public_rows(Table.attach({"x": x, "t": t, "y": np.array(y)}, STUDY)), 0.4)
+        kept.add(tuple(part.kept.covariates["x"]))
+        outcome = private_table(part.kept).outcome
+        own = outcome / outcome.max() if outcome.max() else outcome
+        inside = tuple(value for value, place in zip(y, x, strict=True) if place in part.kept.covariates["x"])
         means.setdefault(inside, set()).add(
-            float(own[part.table.treated].mean() - own[~part.table.treated].mean())
+            float(own[part.kept.treated].mean() - own[~part.kept.treated].mean())
         )
     assert len(kept) == 1
     assert 4 <= len(next(iter(kept))) < 8

@@ -33,10 +33,10 @@ from counterveil.estimators.moments.score_clip import (
 )
 from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
+from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.residual_products import ResidualProducts
 from counterveil.rows.moments.score_sizes import longest_score, longest_weighted
 from counterveil.rows.moments.score_sums import ArmScore
-from counterveil.rows.moments.scores import ArmLines
 
 ROWS, SD = 40_000, 1e-6
 ESTIMANDS = (Estimand.ATE, Estimand.ATT, Estimand.ATC)

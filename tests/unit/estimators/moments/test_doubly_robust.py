@@ -27,8 +27,8 @@ from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted
 from counterveil.rows.moments.feature_moments import release_moments
 from counterveil.rows.moments.joint_gram import Scaling, SecondMoments, release_gram
+from counterveil.rows.moments.linear_models import LinearModels
 from counterveil.rows.moments.residual_products import ResidualProducts, release_residuals
-from counterveil.rows.moments.scores import LinearModels
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 

@@ -8,13 +8,8 @@ import pytest
 from counterveil.numerics.propensity import logistic_scores
 from counterveil.published.weighting import STEPS, Weighing
 from counterveil.rows.moments.scores import GRID_BITS, moments
-from counterveil.rows.moments.sensitivity import (
-    ARM_COUNT_FACTOR,
-    ARM_TOTALS,
-    COUNT_FACTOR,
-    SQUARE_WEIGHT,
-    WeightedMoments,
-)
+from counterveil.rows.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS, SQUARE_WEIGHT
+from counterveil.rows.moments.weighted_moments import COUNT_FACTOR, WeightedMoments
 from counterveil_lab.audit import all_record_replacements, l2, largest_change
 
 # Covariate, treatment, outcome in steps; with an outcome that is on no round part of the range.

@@ -13,7 +13,8 @@ from tests.unit.estimators.moments.pass_questions import QUESTIONS, answered, pe
 import counterveil as cv
 from counterveil.accounting import open_ledger
 from counterveil.data import Table
-from counterveil.data.passes import Progress, added
+from counterveil.data.passes import added
+from counterveil.data.progress import Progress
 from counterveil.errors import DataError
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="lists processes by /proc")

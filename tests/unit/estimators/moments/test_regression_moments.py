@@ -9,23 +9,18 @@ from tests.unit.estimators.moments.small_records import REST, STUDY, NotingGate,
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.moments.regression import (
-    Columns,
-    ReleasedMoments,
-    RowPlan,
-    Rows,
-    logarithm,
-    mixed,
-    outcome_plan,
-    release_outcome_moments,
-    release_regression_moments,
-    release_sandwich,
-)
+from counterveil.estimators.moments.regression import ReleasedMoments, mixed, release_regression_moments
+from counterveil.estimators.moments.regression_columns import columns_of
+from counterveil.estimators.moments.regression_outcomes import release_outcome_moments
+from counterveil.estimators.moments.regression_plan import RowPlan, outcome_plan
+from counterveil.estimators.moments.regression_sandwich import release_sandwich
 from counterveil.inference.moments import NoisyMoments
 from counterveil.privacy import Budget
+from counterveil.rows.moments.regression_columns import logarithm
+from counterveil.rows.moments.regression_moments import WorkingRows
 from counterveil.rows.records import Part, Records
 
-COLUMNS = Columns.of(STUDY, ["b"], ["t:x", "x:x", "b:t"])
+COLUMNS = columns_of(STUDY, ["b"], ["t:x", "x:x", "b:t"])
 GRID = list(product((-1.0, 1.0), (0, 1), ("u", "z"), (0, 1), (-1.0, 0.2, 1.0)))
 
 
@@ -66,7 +61,9 @@ def test_no_row_is_longer_than_its_bound(length):
     rng = np.random.default_rng(0)
     size = 1 + len(COLUMNS.names)
     mix = np.eye(size)
-    rows = Rows(COLUMNS, np.full(7, 0.2), np.full(7, 0.4), mix, np.full(size, np.inf), np.inf, np.ones(size))
+    rows = WorkingRows(
+        COLUMNS, np.full(7, 0.2), np.full(7, 0.4), mix, np.full(size, np.inf), np.inf, np.ones(size)
+    )
     own = np.flatnonzero(~rows.explained & ~rows.joint)
     mix[np.ix_(own[1:], own)] += rng.normal(0, 0.4, (len(own) - 1, len(own)))
     mix[np.flatnonzero(rows.numbers)] += rng.normal(0, 0.3, size)
@@ -85,7 +82,7 @@ def test_basis_gives_back_the_columns_in_their_units():
     size = 1 + len(COLUMNS.names)
     mix = np.eye(size) + np.tril(rng.normal(0, 0.2, (size, size)), -1)
     centre, scale = rng.uniform(-0.3, 0.3, 7), rng.uniform(0.3, 0.9, 7)
-    rows = Rows(COLUMNS, centre, scale, mix, np.full(size, np.inf), 1e9, np.linspace(1, 2, size))
+    rows = WorkingRows(COLUMNS, centre, scale, mix, np.full(size, np.inf), 1e9, np.linspace(1, 2, size))
     table = records((0.3, 1, "v", 1, 0.4)).source
     part = Part(table, slice(0, 5), COLUMNS.features)
     u, _ = rows.unweighted(COLUMNS.block(part))
@@ -104,13 +101,13 @@ def test_basis_gives_back_the_columns_in_their_units():
 
 def test_second_rows_are_uncorrelated_and_responses_are_what_is_left():
     rng = np.random.default_rng(2)
-    columns = Columns.of(STUDY, [], [])
+    columns = columns_of(STUDY, [], [])
     n, size = 20_000, 1 + len(columns.names)
     x = rng.normal(0, 0.3, (n, size - 1))
     x[:, 1] = 0.8 * x[:, 0] + 0.2 * x[:, 1]
     x[:, -1] = x[:, 0] - 0.5 * x[:, -2] + 0.1 * rng.normal(size=n)
     x = np.clip(x, -1, 1)
-    rows = Rows.standardised(columns, x.mean(axis=0), x.std(axis=0)).cut(np.full(size, np.inf), 1e9)
+    rows = WorkingRows.standardised(columns, x.mean(axis=0), x.std(axis=0)).cut(np.full(size, np.inf), 1e9)
     u = rows.weighted(x)
     second = mixed(ReleasedMoments(u.T @ u / n, 1e-9, rows, 0.0))
     v, _ = second.unweighted(x)
@@ -126,7 +123,7 @@ NAMES = ("Intercept", *COLUMNS.names)
 def test_no_exchange_moves_counts_and_sandwiches_too_far(budget, mechanism):
     design = RowPlan(5, COLUMNS, budget, mechanism, robust=1)
     size = len(NAMES)
-    rows = Rows.standardised(COLUMNS, np.zeros(7), np.full(7, 0.5)).cut(np.full(size, np.inf), 20.0)
+    rows = WorkingRows.standardised(COLUMNS, np.zeros(7), np.full(7, 0.5)).cut(np.full(size, np.inf), 20.0)
     # Moments of people less different than these: rows are long, and some are shortened.
     released = NoisyMoments(np.diag([1.0, *[0.1] * (size - 1)]), np.full((size, size), 1e-9), 5)
     y = NAMES.index("y")
@@ -134,7 +131,8 @@ def test_no_exchange_moves_counts_and_sandwiches_too_far(budget, mechanism):
 
     def gate_of(record):
         gate = FixedGate(design.plan(), {"robust reach 0": [5, *[0] * 13]})
-        release_sandwich(gate, 0, records(record), rows, released, own, rows.basis[y], design)
+        regression = {"moments": released, "regressors": own, "response": rows.basis[y]}
+        release_sandwich(gate, 0, records(record), rows, **regression, design=design)
         return gate
 
     gates = [gate_of(record) for record in (REST[0], *GRID)]
@@ -154,7 +152,7 @@ def test_logarithms_fill_their_range():
 
 
 OUTCOMES = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), {"x": cv.Range(-1, 1)})
-OUTCOME_COLUMNS = Columns.of(OUTCOMES, [], ["t:x"])
+OUTCOME_COLUMNS = columns_of(OUTCOMES, [], ["t:x"])
 ROWS = {"x": [0.9, 0.1, -0.4, 0.5, -0.8, 0.3], "t": [1, 0, 1, 1, 0, 0], "y": [0.0, 0.3, -0.2, 0.1, -0.6, 0.4]}
 
 

@@ -10,12 +10,16 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import CounterveilError, ParameterError
-from counterveil.estimators.outcome_place import DISTANCES, WHOLE, Place, Spread
-from counterveil.estimators.pairs.effect import Sums, choices, chosen, feature_sets, fit_models, pair_sums
+from counterveil.estimators.outcome_place import DISTANCES, Spread
+from counterveil.estimators.pairs.budget import choices, chosen
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import ReleasedSums, fit_models
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
+from counterveil.rows.outcome_window import WHOLE, Place
+from counterveil.rows.pairs.moments import pair_sums
 from counterveil.rows.pairs.sensitivity import INNERMOST, score_amounts
 from counterveil.session import Kind
 
@@ -146,7 +150,7 @@ def test_refusals_read_no_private_column():
 
 def test_lines_alone_are_said():
     table = Table.attach(people(1200), study())
-    assert int(chosen(table, Budget("0.9")).rows.order.max()) == 1
+    assert int(chosen(table, Budget("0.9")).features.order.max()) == 1
     found = ask(table, study(), epsilon="0.9", delta=0)
     assert found.assumptions == LinearScores(False, False, False)
 
@@ -167,8 +171,11 @@ def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
     assert found.assumptions == KnownScore("e")
     assert found.details["se_models"] == 0.0
     table = Table.attach(data | {"e": e}, declared)
-    rows = chosen(table, Budget(1)).rows
-    assert len(pair_sums(rows, table.treated, [(table.outcome, WHOLE)], known=True)) == 2 * rows.z.shape[1]
+    rows = chosen(table, Budget(1)).features
+    assert (
+        len(pair_sums(rows, table.treated, [(table.outcome, WHOLE)], propensity_known=True))
+        == 2 * rows.z.shape[1]
+    )
 
 
 def test_few_outcomes_far_from_the_others_are_covered():
@@ -270,8 +277,8 @@ def model_people(curved):
 def fitted(table, rows, variance, rng=None, place=AROUND):
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)])])
     noise = 0.0 if rng is None else np.sqrt(variance) * rng.normal(size=len(exact))
-    sums = Sums.of(exact + noise, variance, rows)
-    return fit_models(rows, sums, place, None, False)
+    sums = ReleasedSums.of(exact + noise, variance, rows)
+    return fit_models(rows, sums, place, known=None, constant=False)
 
 
 def test_without_noise_scores_and_arms_solve_their_equations():
@@ -315,7 +322,9 @@ def test_known_propensities_leave_no_product_of_errors():
     rows = feature_sets(table)[0]
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)], True)])
     known = np.full(N, 0.3)
-    models = fit_models(rows, Sums.of(exact, 1.0, rows, known), Spread(WHOLE, 0.0), known, True)
+    models = fit_models(
+        rows, ReleasedSums.of(exact, 1.0, rows, known), Spread(WHOLE, 0.0), known=known, constant=True
+    )
     assert set(models.propensity) == {0.3}
     assert models.products((np.ones(N), np.ones(N)), rows) == (0.0, 0.0, 0.0)
     # The share of an outcome from -1 to 1 that is halfway gives its largest standard deviation.

@@ -11,7 +11,9 @@ from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
-from counterveil.estimators.moments.functions import ArmProducts, choose_design, mean_outcome, strength
+from counterveil.estimators.moments.learner_design import choose_design, strength
+from counterveil.estimators.moments.learner_fit import mean_outcome
+from counterveil.rows.moments.arm_statistics import ArmProducts
 from counterveil.settings import Cate
 
 DATA = dataset_1(3000, 3)

@@ -16,12 +16,12 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.moments import cell_tallies
 from counterveil.estimators.moments.cell_clip import CellClip, release_histogram
 from counterveil.estimators.moments.cell_tallies import Tallies, release_cells
+from counterveil.estimators.moments.effect_sums import EffectSums, effect_sums
 from counterveil.estimators.moments.group_score import AdjustedScore, MeanScore, PlainScore
 from counterveil.numerics.products import Standard
 from counterveil.questions.groups import layout_of
-from counterveil.questions.policy import EffectSums, effect_sums
+from counterveil.rows.moments.linear_models import LinearModels
 from counterveil.rows.moments.placing import LayoutPlaces
-from counterveil.rows.moments.scores import LinearModels
 
 NAMES = [f"site={name}" for name in EFFECTS]
 

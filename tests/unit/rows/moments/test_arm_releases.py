@@ -15,16 +15,13 @@ from counterveil.estimators.moments.score_clip import SIZES
 from counterveil.numerics.products import Standard
 from counterveil.rows.counts import COUNTS_L1
 from counterveil.rows.moments.arm_grams import release_arm_grams
-from counterveil.rows.moments.feature_moments import release_look
+from counterveil.rows.moments.feature_moments import look_moments, release_look
+from counterveil.rows.moments.grams import free_gram
+from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.residual_products import release_arm_residuals
 from counterveil.rows.moments.scaled_rows import ScaledRows
 from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import ArmScore, OwnScore, release_arm_score, release_own_scores
-from counterveil.rows.moments.scores import ArmLines
-from counterveil.rows.moments.sensitivity import (
-    free_gram,
-    look_moments,
-)
 from counterveil.rows.records import TableRecords
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)

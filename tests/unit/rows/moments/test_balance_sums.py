@@ -13,10 +13,13 @@ from counterveil.estimators.moments.arm_balance import (
     discriminant,
     standardised_differences,
 )
-from counterveil.rows.moments.balance_sums import CELLS, BalanceColumns, CutScore, exact_sums
-from counterveil.rows.moments.sensitivity import (
+from counterveil.rows.moments.balance_sums import (
+    CELLS,
     SQUARES,
+    BalanceColumns,
+    CutScore,
     balance_sums,
+    exact_sums,
 )
 
 NUMBERS, BINARY, LABELS = {"x": cv.Range(-1, 1)}, {"b": cv.Binary()}, {"c": cv.Categories(["u", "v", "w"])}

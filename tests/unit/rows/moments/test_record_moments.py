@@ -15,15 +15,15 @@ from counterveil.numerics.propensity import fit_propensity
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
 from counterveil.rows.moments.cell_sums import MODEL_TERMS, PURE_MODEL_TERMS, SCORE_TERMS, cell_sums
 from counterveil.rows.moments.feature_moments import release_moments
+from counterveil.rows.moments.grams import OFF_DIAGONAL, free_gram
 from counterveil.rows.moments.joint_gram import Scaling, release_gram
+from counterveil.rows.moments.linear_models import LinearModels
 from counterveil.rows.moments.residual_products import release_residuals
 from counterveil.rows.moments.row_lengths import EDGES
-from counterveil.rows.moments.scores import TERM_BITS, LinearModels, counts_between
+from counterveil.rows.moments.score_sums import orthogonal_score
+from counterveil.rows.moments.scores import TERM_BITS, counts_between
 from counterveil.rows.moments.sensitivity import (
-    OFF_DIAGONAL,
     SQUARE_WEIGHT,
-    free_gram,
-    orthogonal_score,
     penalised_fit,
     record_moments,
 )

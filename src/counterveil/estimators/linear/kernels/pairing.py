@@ -31,7 +31,9 @@ CELL = 32
 # Most rows of a cell whose sums of squares decide where it is cut.
 _SAMPLE = 512
 # Rows that are copied at once, numbers that are worked on at once, and rows of an arm whose copies are held together.
-_BLOCK, _NUMBERS, _HELD = 512, 1 << 17, 1 << 16
+_BLOCK = 512
+_NUMBERS = 1 << 17
+_HELD = 1 << 16
 # Most bits of features in whole steps: single precision holds them, and double precision the square of a sum of
 # _SAMPLE of them.
 _STEP_BITS = 17

@@ -20,13 +20,16 @@ Pairs = NDArray[np.intp]
 
 # How many trees at most, how deep, and how much of its fit each takes off: chosen by hand on the studies of
 # `python -m experiments.outcome_level.leaves --tuning`, which have 4,802 rows.
-_TREES, _DEPTH, _RATE = 10, 3, 0.3
+_TREES = 10
+_DEPTH = 3
+_RATE = 0.3
 # Rows for each tree: of few rows many leaves follow chance, and what is left of their imbalance lengthens intervals.
 _ROWS_EACH_TREE = 400
 # Where columns are cut: at so many evenly placed ranks.
 _CUTS = 15
 # The part of the rows that a step has on either side at least, and the rows that a leaf has.
-_LEAST_PART, _LEAST_ROWS = 0.01, 40
+_LEAST_PART = 0.01
+_LEAST_ROWS = 40
 # What is added to the curvature of a leaf, so that a small one moves little.
 _LEAF_RIDGE = 1.0
 # Rows that splits are found among.

@@ -23,25 +23,32 @@ Places = NDArray[np.intp]
 
 # Chosen by `python -m experiments.outcome_level.redrawn --tuning`.
 # Rounds of tests, and how many terms each may add: fewer where rows are many and columns cost time.
-_ROUNDS, _TAKEN, _TAKEN_OF_MANY, _MANY_ROWS = 2, 8, 4, 50_000
+_ROUNDS = 2
+_TAKEN = 8
+_TAKEN_OF_MANY = 4
+_MANY_ROWS = 50_000
 # Standard errors at which a term stands out, and the most that it may go with one that was taken.
-_STANDS_OUT, _ALIKE = 3.0, 0.6
+_STANDS_OUT = 3.0
+_ALIKE = 0.6
 # Where numbers are cut into steps.
 _STEPS = (0.2, 0.4, 0.6, 0.8)
 # Rows that these places are read off.
 _RANKED = 512
 # Nonlinear terms and products that are tested closely, for each that may be taken, and rows that they are found among.
-_CLOSELY, _ROUGHLY = 4, 20_000
+_CLOSELY = 4
+_ROUGHLY = 20_000
 # Rows times columns times candidates that a round of tests multiplies: with more rows every k-th is read, but no
 # fewer than so many.
-_WORK, _FEWEST_ROWS = 6e7, 4000
+_WORK = 6e7
+_FEWEST_ROWS = 4000
 # Standard deviations below which a column is constant.
 _CONSTANT = 1e-6
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-3
 # Squares and products all enter the model where there are so few of them, and so many rows for each: a curve in many
 # covariates is in none of them alone.
-_MOST_QUADRATIC, _ROWS_EACH = 40, 50
+_MOST_QUADRATIC = 40
+_ROWS_EACH = 50
 
 
 @dataclass(frozen=True, slots=True)

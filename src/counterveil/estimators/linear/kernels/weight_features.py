@@ -39,7 +39,8 @@ ColumnKind = Literal["number", "binary", "label"]
 # Scores nearer to 0 or 1 than this count as that near.
 _SCORE_CLIP = 1e-3
 # Rows that ranks of scores are read off, and rows whose cosines are made together.
-_RANKED_ROWS, _TOGETHER = 4096, 2048
+_RANKED_ROWS = 4096
+_TOGETHER = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,8 @@ def _leaf_blocks(leaves: Inside | None, shares: FeatureShares) -> Iterator[_Bloc
         return
     share = leaves.mean(axis=1)
     varies = (share > 0.0) & (share < 1.0)
-    inside, share = leaves[varies], share[varies]
+    inside = leaves[varies]
+    share = share[varies]
 
     def write(deviations: Floats, out: FeatureRows) -> None:
         high = deviations / np.sqrt(share * (1.0 - share))
@@ -271,7 +273,8 @@ def _indicators(codes: Floats, share: float) -> _Block:
     mean = np.bincount(codes.astype(np.intp)) / len(codes)
     variance = mean * (1.0 - mean)
     levels = np.flatnonzero(variance > 0.0)
-    mean, variance = mean[levels], variance[levels]
+    mean = mean[levels]
+    variance = variance[levels]
 
     def write(deviations: Floats, out: FeatureRows) -> None:
         factor = deviations / np.sqrt(variance)

@@ -31,7 +31,8 @@ _RIDGE = 1e-12
 _GATHERED_ROWS = 512
 # A Newton step is kept whole when it leaves at most this share of the slope it started from; a searched one stops at
 # the other share.
-_WHOLE_STEP, _SEARCHED_STEP = 0.5, 0.1
+_WHOLE_STEP = 0.5
+_SEARCHED_STEP = 0.1
 _MAX_PROBES = 60
 # Most problems are solved in fewer steps; the others are approached through softened ones.
 _DIRECT_ITERATIONS = 20

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
-from counterveil.estimators.moments.functions import choose_design
+from counterveil.estimators.moments.learner_design import choose_design
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import fold_rows

@@ -23,7 +23,7 @@ from counterveil.data import Layout, Study
 from counterveil.datasets import ihdp, ist, nsw, star, synth_strata
 from counterveil.datasets.dataset import Dataset
 from counterveil.errors import DataError
-from counterveil.inference.pooling import pooling_weights
+from counterveil.inference.site_weights import pooling_weights
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.published.strata import (
     match_in_order,

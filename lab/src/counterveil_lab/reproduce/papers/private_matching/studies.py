@@ -20,7 +20,8 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.datasets import Dataset, acic2016, ihdp, lalonde, synth
-from counterveil.estimators.linear.effect import LinearEffect, effect_of, effect_plan
+from counterveil.estimators.linear.budget_split import effect_plan
+from counterveil.estimators.linear.effect import effect_of
 from counterveil.estimators.linear.kernels.balancing import (
     WeightSettings,
     arm_rows,
@@ -28,6 +29,7 @@ from counterveil.estimators.linear.kernels.balancing import (
     precision,
 )
 from counterveil.estimators.linear.kernels.pairing import consecutive_pairs
+from counterveil.estimators.linear.linear_estimator import LinearEffect
 from counterveil.estimators.linear.matching_design import Scored, match, published_limits, scored
 from counterveil.estimators.linear.spline_score import ScoredRows
 from counterveil.estimators.linear.weighting_design import TOLERANCE, features_of
@@ -37,6 +39,7 @@ from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.matching import PaperNumbers
 from counterveil.results.result import Result
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.public import PublicData, PublicRows
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Matching, Weighting
 from counterveil_lab.reproduce.rivals import encoding
@@ -99,7 +102,7 @@ def benchmark(family: str, number: int) -> Benchmark:
     y = np.asarray(data.frame[data.study.outcome], dtype=float)
     outcome = (np.clip(y, low, high) - low) / (high - low)
     effect = float("nan") if data.true_effect is None else data.true_effect / (high - low)
-    return Benchmark(table, scored(table), outcome, effect)
+    return Benchmark(table, scored(PublicRows(table, Unit.OUTCOME)), outcome, effect)
 
 
 def study_named(name: str) -> Benchmark:
@@ -213,22 +216,24 @@ def _outcome(method: str) -> Asked:
 
 def _weighted(session: BaseSession, question: PublishedQuestion, neighbours: int) -> Result:
     """Return the effect by weights close to matching, as the paper's errors are, all of epsilon spent on it."""
-    table, design = session.table, scored(session.table)
+    public = PublicData(session, Unit.OUTCOME)
+    rows = public.columns
+    design = scored(rows)
     balanced = Weighting(features=("covariates", "squares", "products", "score"))
-    features, *_ = features_of(table, ScoredRows(table.treated, design.score), balanced)
+    features, *_ = features_of(rows, ScoredRows(rows.treated, design.score), balanced)
     supposed = WeightSettings(tolerance=TOLERANCE)
     found = balance_weights(
         features,
-        table.treated,
+        rows.treated,
         noise_variance=effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance,
         target=None,
         reference=match(design, neighbours, (None, None), "ATE").matching.coefficients,
         settings=supposed,
-        rows=arm_rows(features, table.treated, precision(supposed, table.rows)),
+        rows=arm_rows(features, rows.treated, precision(supposed, rows.rows)),
     )
     pairs = consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True))
     effect = LinearEffect("weighting close to matching", found.values, pairs, (), share=Fraction(0))
-    return effect_of(session, question, effect)
+    return effect_of(public, question, effect).run(session)
 
 
 def _close(table: Table, epsilon: float, neighbours: int, noise: SeededNoise) -> float:

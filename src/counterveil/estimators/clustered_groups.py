@@ -1,0 +1,57 @@
+"""Effects of private groups in a trial of public clusters: counts and sums by group, cluster and arm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from counterveil.data import Layout
+from counterveil.estimators.group_names import group_names
+from counterveil.estimators.method import Prepared
+from counterveil.estimators.moments.record_groups import METHOD_TEXTS, score_caveats
+from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
+from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import Facts
+from counterveil.results.effect import Effect, Linear
+from counterveil.results.groups import GroupsResult
+from counterveil.results.question import Question
+from counterveil.rows.public import PublicData
+from counterveil.session import Gate
+
+
+def clustered_groups(public: PublicData, question: Question, *, layout: Layout) -> Prepared[GroupsResult]:
+    """Return the effects of all groups; counts and sums by group, cluster and arm hold the errors."""
+    study = public.study
+    names = group_names(layout)
+    sums = cluster_sums(public, replace(question, method="arms"), groups=layout)
+    width = float(study.outcome_bounds.width)
+
+    def estimate(gate: Gate) -> Facts:
+        effects = tuple(
+            Effect(
+                name,
+                Linear(group.effect, group.uncertainty, (-width, width)),
+                question.level,
+                len(names),
+                group.people,
+                group.people_sd,
+            )
+            for name, group in zip(names, sums.release(gate), strict=True)
+        )
+        return Facts(
+            groups=effects,
+            by=layout.names,
+            method=f"{METHOD_TEXTS['arms']}; standard errors clustered by {study.cluster_columns[0]}",
+            releases=sums.releases,
+            not_covered=(*score_caveats(study, "arms", layout.names), Caveat.CLUSTERS_DEPEND),
+            details=sums.details,
+        )
+
+    return Prepared(
+        question=sums.question,
+        plan=sums.plan,
+        estimate=estimate,
+        answer=GroupsResult,
+        pages=CLUSTER_PAGE,
+        mechanisms=("laplace",),
+        description={"question": "groups", "by": layout.describe()},
+    )

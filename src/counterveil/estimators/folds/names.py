@@ -1,0 +1,26 @@
+"""What answers call a learner, and what the guarantee says where it is not one of ours."""
+
+from __future__ import annotations
+
+from counterveil.settings import ModelPair
+
+
+def learner_remarks(learner: object) -> tuple[str, ...]:
+    """Return what the guarantee rests on beside the proofs, where the learner is not one of ours."""
+    if isinstance(learner, str):
+        return ()
+    return (
+        "the guarantee rests on the learner: what it answers for a fold must depend on that fold's rows alone, and "
+        "what a fitted model predicts for a row on that model and that row alone",
+    )
+
+
+def learner_name(learner: object, name: str | None = None) -> str:
+    """Return what answers call a learner: the `name` it was given, or that of its class or function."""
+    if name is not None:
+        return name
+    if isinstance(learner, str):
+        return learner
+    if isinstance(learner, ModelPair):
+        return f"{type(learner.outcome).__name__} and {type(learner.propensity).__name__}"
+    return str(getattr(learner, "__qualname__", type(learner).__name__))

@@ -1,0 +1,26 @@
+"""What the groups of a layout of covariates are called."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from counterveil.data import Layout, Range
+from counterveil.data.domains import Domain
+from counterveil.privacy import show
+
+
+def group_names(layout: Layout) -> tuple[str, ...]:
+    """Return what every group is called, in the order of their places."""
+    labels = [_labels(name, domain) for name, domain in zip(layout.names, layout.domains, strict=True)]
+    return tuple(", ".join(parts) for parts in product(*labels))
+
+
+def _labels(name: str, domain: Domain) -> list[str]:
+    if not isinstance(domain, Range):
+        return [f"{name}={label}" for label in domain.labels]
+    ends = [domain.lo, *domain.cuts, domain.hi]
+    last = len(ends) - 2
+    return [
+        f"{name} in [{show(ends[place])}, {show(ends[place + 1])}{']' if place == last else ')'}"
+        for place in range(last + 1)
+    ]

@@ -1,0 +1,177 @@
+"""Functions of public covariates that an effect is a sum of: polynomials, contrasts of labels, products.
+
+Where covariates are public, axes run between the extremes that columns have, and the degree is the largest
+that rows afford. Beyond the last order, weights are supposed to fall as those of a function with a kink do:
+intervals allow for these orders.
+
+Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
+of them by `python -m experiments.cate.tuning`; privacy does not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Range
+from counterveil.errors import CounterveilError, refusal
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.bases import Axis, Basis, Term
+from counterveil.rows.public import PublicRows
+from counterveil.settings import Series
+
+Places = NDArray[np.intp]
+
+# Features of the largest basis: two covariances of their weights stay below 100 kB of text.
+MOST_FEATURES = 100
+# Covariates up to which functions of several are multiplied, and the largest degrees with products and
+# without.
+FEW, _WITH_PRODUCTS, _WITHOUT = 3, 6, 3
+# Rows for each weight that is fitted.
+_ROWS_A_WEIGHT = 8
+# Rows in which values of a covariate are counted.
+_COUNTED = 20_000
+# Orders beyond the last that intervals allow for, and the power of the order with which their weights fall.
+_BEYOND, _BEYOND_FALL = 6, 1.0
+# Supposed standard deviations of effects over people and of their level, as parts of the outcome's range.
+_VARIES, _LEVEL = 1 / 5, 1 / 4
+# Weights of order k have variances that fall with this power of it.
+FALL = 4.0
+# Variances of what intervals allow for beyond normal noise: noise of the l2 ball has longer tails.
+BALL_TAIL = 1.25
+
+
+def largest_basis(public: PublicRows, settings: Series) -> Basis | None:
+    """Return the functions of the largest degree that rows afford; None where not even the first is."""
+    products = len(public.study.covariates) <= FEW if settings.products is None else settings.products
+    highest = settings.degree or (_WITH_PRODUCTS if products else _WITHOUT)
+    for degree in range(highest, 0, -1):
+        basis = series_basis(_axes(public, degree), degree, products)
+        if basis.size <= MOST_FEATURES and 2 * basis.size * _ROWS_A_WEIGHT <= public.rows:
+            return basis if basis.terms else None
+    return None
+
+
+def first_size(public: PublicRows) -> int:
+    """Return the number of functions of first degree, the constant among them."""
+    return series_basis(_axes(public, 1), 1, False).size
+
+
+def _axes(public: PublicRows, degree: int) -> tuple[Axis, ...]:
+    """Return an axis for every covariate that varies: polynomials between its extremes, or contrasts of labels."""
+    axes = []
+    for name, domain in public.study.covariates.items():
+        column = public.covariates[name]
+        low, high = float(column.min()), float(column.max())
+        if not high > low:
+            continue
+        if not isinstance(domain, Range):
+            axes.append(Axis(name, "labels", len(domain.labels)))
+            continue
+        values = len(np.unique(column[:_COUNTED]))
+        axes.append(Axis(name, "legendre", max(1, min(degree, values - 1)), low, high - low))
+    return tuple(axes)
+
+
+def series_basis(axes: tuple[Axis, ...], degree: int, products: bool) -> Basis:
+    """Return functions of mean square one under the uniform mechanism, up to a degree.
+
+    With products, those whose orders plus one multiply to at most the degree plus one (a hyperbolic cross).
+    """
+    terms = []
+    choices = [[None, *range(len(axis.groups))] for axis in axes] if products else []
+    for picked in product(*choices) if products else _single(axes):
+        places = tuple(place for place, group in enumerate(picked) if group is not None)
+        orders = [axes[place].groups[picked[place] or 0][0] for place in places]
+        alone = len(places) == 1 and axes[places[0]].family == "labels"
+        if places and (alone or prod(order + 1 for order in orders) <= degree + 1):
+            groups = tuple(group for group in picked if group is not None)
+            terms.append(Term(places, groups, sum(orders)))
+    terms.sort(key=lambda term: (term.order, term.axes, term.groups))
+    return _scaled(axes, tuple(terms))
+
+
+def _single(axes: tuple[Axis, ...]) -> Iterator[tuple[int | None, ...]]:
+    for place, axis in enumerate(axes):
+        for group in range(len(axis.groups)):
+            yield tuple(group if other == place else None for other in range(len(axes)))
+
+
+def _scaled(axes: tuple[Axis, ...], terms: tuple[Term, ...]) -> Basis:
+    plain = Basis(axes, terms, (1.0,) * (len(terms) + 1))
+    squares = np.split(plain.squares, np.cumsum(plain.sizes)[:-1])
+    return Basis(axes, terms, tuple(1.0 / sqrt(float(group.mean())) for group in squares))
+
+
+def basis_groups(basis: Basis) -> Places:
+    """Return the group of every function: 0 for the constant, one a covariate, and one more for all products."""
+    several = len(basis.axes) + 1
+    groups = (0, *(1 + term.axes[0] if len(term.axes) == 1 else several for term in basis.terms))
+    return np.repeat(np.array(groups, dtype=np.intp), basis.sizes)
+
+
+def slab(basis: Basis, width: float) -> Floats:
+    """Return variances of weights whose covariate matters, up to a scale, for a range of this width."""
+    return np.asarray((_VARIES * width) ** 2 / np.maximum(basis.orders, 1.0) ** FALL)
+
+
+def supposed(basis: Basis, width: float) -> Floats:
+    """Return the variances of all weights before anything is seen; each order shares its part evenly."""
+    orders = basis.orders
+    variances = np.full(len(orders), (_LEVEL * width) ** 2)
+    for order in np.unique(orders[orders > 0]):
+        inside = orders == order
+        variances[inside] = (_VARIES * width) ** 2 * order**-FALL / np.count_nonzero(inside)
+    return np.tile(variances, 2)
+
+
+def beyond(basis: Basis) -> tuple[Basis, Floats, Places] | None:
+    """Return the next orders of every covariate's own polynomials, the order of each, and its covariate's group.
+
+    A covariate of so few values that it has fewer polynomials than others has no next ones.
+    """
+    axes, terms, groups = [], [], []
+    highest = max((axis.size for axis in basis.axes if axis.family == "legendre"), default=0)
+    for place, axis in enumerate(basis.axes):
+        if axis.family != "legendre" or axis.size < highest:
+            continue
+        axes.append(Axis(axis.source, axis.family, axis.size + _BEYOND, axis.low, axis.width))
+        more = range(axis.size, axis.size + _BEYOND)
+        terms += [Term((len(axes) - 1,), (order,), order + 1) for order in more]
+        groups += [place + 1] * _BEYOND
+    if not terms:
+        return None
+    scaled = _scaled(tuple(axes), tuple(terms))
+    # The constant is a function of every basis; its weight is zero here.
+    further = Basis(scaled.axes, scaled.terms, (0.0, *scaled.weights[1:]))
+    return further, further.orders, np.array([0, *groups], dtype=np.intp)
+
+
+def higher(basis: Basis, squares: Floats) -> tuple[Basis, Floats] | None:
+    """Return functions beyond the basis and the variance of each, from the expected squares of its own weights.
+
+    Weights of a covariate go on from the larger of its last two, falling with a power of the order: as those
+    of a function with a kink do.
+    """
+    next_orders = beyond(basis)
+    if next_orders is None:
+        return None
+    further, orders, groups = next_orders
+    group_of = basis_groups(basis)
+    variances = np.zeros(len(orders))
+    for group in np.unique(groups[groups > 0]):
+        last = float(basis.orders[group_of == group].max())
+        ends = (group_of == group) & (basis.orders >= last - 1)
+        more = groups == group
+        variances[more] = squares[ends].max() * (last / orders[more]) ** (2 * _BEYOND_FALL)
+    return further, variances
+
+
+def too_many(public: PublicRows) -> CounterveilError:
+    """Return CV-P526, for fewer rows than functions of first degree need."""
+    size = first_size(public)
+    return refusal("CV-P526", most_features=MOST_FEATURES, size=size, rows=public.rows)

@@ -1,0 +1,84 @@
+"""The middle of a regression's sandwich, for errors of unequal variance (HC1), from released moments and two releases.
+
+Least squares of the released moments gives T, which makes regressors uncorrelated, and the residual's weights; counts
+of the squared lengths of rows w = q T x e then say where few rows are longer, and the mean of w w' is released of rows
+shortened to that length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from counterveil.estimators.moments.regression_plan import CUT, SHOWN, RowPlan
+from counterveil.estimators.moments.scaling import first_few
+from counterveil.inference.moments import NoisyMoments, least_squares
+from counterveil.numerics.arrays import Floats
+from counterveil.rows.moments.outcome_moments import OutcomeRows
+from counterveil.rows.moments.regression_moments import WorkingRows
+from counterveil.rows.moments.robust_moments import Sandwich
+from counterveil.rows.records import Records
+from counterveil.session import Gate
+
+PAGE = "rows/moments/robust_moments.proof.md"
+# Ends of the cells of |w|^2, in parts of what errors of equal variance give on average.
+_EDGES = np.array([2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 160.0, 320.0])
+# Sizes of numbers in rows that double precision multiplies without loss of sense.
+_LARGEST = 1e60
+
+
+def release_sandwich(
+    gate: Gate,
+    number: int,
+    records: Records,
+    rows: WorkingRows | OutcomeRows,
+    *,
+    moments: NoisyMoments,
+    regressors: Floats,
+    response: Floats,
+    design: RowPlan,
+) -> tuple[Floats, Floats, float]:
+    """Return T (p, p), the released mean of w w' (p, p) and its noise off the diagonal.
+
+    `number` tells the regressions of a plan apart; `regressors` (p, m) and `response` (m,) are combinations of working
+    rows.
+    """
+    sandwich, turn, typical_length = _sandwich(rows, moments, regressors, response)
+    edges = _EDGES * typical_length
+    counts = sandwich.release_lengths(gate, f"robust reach {number}", records, edges, design.pure)
+    relative_noise = design.entry_noise * sqrt(records.count)
+    shortened = next(share for least, _, share in CUT if relative_noise >= least)
+    longest, _ = first_few(
+        counts.floats(),
+        counts.variance,
+        shortened * records.count,
+        SHOWN,
+        np.append(edges, 2 * edges[-1]),
+    )
+    short = replace(sandwich, squared_length=longest)
+    matrix, sd = short.release_middle(gate, f"robust {number}", records)
+    return turn, matrix, sd
+
+
+def _sandwich(
+    rows: WorkingRows | OutcomeRows, moments: NoisyMoments, regressors: Floats, response: Floats
+) -> tuple[Sandwich, Floats, float]:
+    """Return the rows of a sandwich, T, and their squared length if errors have equal variance.
+
+    Where noise left no regression, T is zero and nothing depends on rows.
+    """
+    fit = least_squares(moments, regressors, response)
+    size = len(regressors)
+    turn = np.zeros((size, size))
+    typical_length = 1.0
+    if fit.identified:
+        values, vectors = np.linalg.eigh(fit.unit * moments.rows)
+        turn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        typical_length = size * fit.variance
+    sandwich = Sandwich(rows, turn @ regressors, fit.residual)
+    if np.abs(sandwich.turned).max() < _LARGEST and 1 / _LARGEST < typical_length < _LARGEST:
+        return sandwich, turn, typical_length
+    turn = np.zeros_like(turn)
+    return Sandwich(rows, turn @ regressors, np.zeros_like(response)), turn, 1.0

@@ -1,0 +1,151 @@
+"""What a public rule of treatment gains, and the curve of gains along a ranking, from effects of cells.
+
+With D the effect of a person less the cost of treatment, the gain of treating the cells with flags w is
+sum_k w_k E[D 1{cell k}], per person of everybody. Areas under the curve of gains over shares of people treated are the
+same with other weights [1]_.
+
+References
+----------
+.. [1] Yadlowsky, S., Fleming, S., Shah, N., Brunskill, E. and Wager, S. (2025). Evaluating treatment prioritization
+   rules via rank-weighted average treatment effects. Journal of the American Statistical Association 120, 38-51.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from counterveil.estimators.moments.effect_sums import EffectSums
+from counterveil.inference.noise_sums import weighted_sum
+from counterveil.inference.noisy_ratio import NoisyRatio
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.numerics.arrays import Floats
+from counterveil.results.answering import Facts
+from counterveil.results.effect import Effect, Linear
+from counterveil.results.groups import point
+
+
+@dataclass(frozen=True, slots=True)
+class CellEffects:
+    """Effects of cells of everybody whose sizes are public, less the cost of treatment.
+
+    Attributes
+    ----------
+    effects : tuple of Effect
+        Of the cells.
+    cost : float
+        Of treating one person, in units of the outcome.
+    together : bool
+        Whether cells share fitted models, so that their errors may go together.
+    """
+
+    effects: tuple[Effect, ...]
+    cost: float
+    together: bool
+
+    @property
+    def sizes(self) -> Floats:
+        """Number of people in every cell."""
+        return np.array([one.size for one in self.effects])
+
+    @property
+    def rows(self) -> int:
+        """The number of everybody."""
+        return int(self.sizes.sum())
+
+    def sum(self, weights: Floats) -> Linear:
+        """Return what is known about the sum over cells of weight times (effect - cost), per person of everybody."""
+        parts = weights * self.sizes / self.rows
+        kept = np.flatnonzero(parts)
+        own = [cast("Linear", self.effects[place].known) for place in kept]
+        # Errors of models that go together in k cells are no more than independent ones of k times the variance.
+        size, more = float(np.abs(parts).sum()), float(len(kept)) if self.together else 1.0
+        errors = tuple(_scaled(cast("Uncertainty", one.uncertainty), size, more) for one in own)
+        value = float(parts[kept] @ (np.array([one.estimate for one in own]) - self.cost))
+        ends = np.array([one.limits for one in own], dtype=float) - self.cost
+        limits = np.sort(parts[kept, None] * ends, axis=1).sum(axis=0)
+        known = PooledUncertainty(errors, tuple(map(float, np.abs(parts[kept]) / size)))
+        return Linear(value, known, (float(limits[0]), float(limits[1])))
+
+
+def _scaled(known: Uncertainty, size: float, more: float) -> Uncertainty:
+    """Return the error of `size` times a number, that of models `more` times as variable."""
+    square = size**2
+    return replace(
+        known,
+        noise=weighted_sum(np.array([size]), [known.noise]),
+        variance=square * known.variance,
+        variance_cap=square * known.variance_cap,
+        variance_noise=weighted_sum(np.array([square]), [known.variance_noise]),
+        extra=square * more * known.extra,
+        bias=size * known.bias,
+        ball_variance=square * known.ball_variance,
+    )
+
+
+def gains_of_rule(sums: EffectSums | CellEffects, level: float, constant: bool | None = None) -> Facts:
+    """Return the three gains of a rule and the share of people whom it treats; `constant` is its word for everyone."""
+    treated, others = np.array([0.0, 1.0]), np.array([1.0, 0.0])
+    if constant is not None:
+        treated, others = np.array([float(constant)]), np.array([float(not constant)])
+    wanted = {
+        "policy - nobody": treated,
+        "policy - everybody": -others,
+        "everybody - nobody": treated + others,
+    }
+    gains = tuple(
+        Effect(name, sums.sum(weights), level, len(wanted), sums.rows) for name, weights in wanted.items()
+    )
+    share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0)) if constant is None else float(constant)
+    return Facts(gains=gains, share=share)
+
+
+def points_of_curve(sums: EffectSums | CellEffects, at: Floats, level: float) -> Facts:
+    """Return the curve from the highest scores downwards; everything in it is post-processing."""
+    cells = len(at) + 1
+    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
+    shares[-1] = 1.0
+    shares = np.maximum.accumulate(shares)
+    thresholds = [None if place == cells - 1 else float(at[cells - 2 - place]) for place in range(cells)]
+    return Facts(
+        gains=tuple(
+            point(threshold, share, sums.sum(_top(cells, place + 1)), level, cells)
+            for place, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
+        ),
+        thresholds=tuple(thresholds),
+        shares=tuple(shares.tolist()),
+        qini=_qini(sums, shares),
+        autoc=_autoc(sums, shares),
+    )
+
+
+def _top(cells: int, count: int) -> Floats:
+    """Return flags of the `count` cells of highest scores."""
+    flags = np.zeros(cells)
+    flags[cells - count :] = 1.0
+    return flags
+
+
+def _qini(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linear:
+    """Return the area between the curve and the straight line of treating the same share at random."""
+    cells = len(shares)
+    steps = np.diff(np.concatenate([[0.0], shares]))
+    # Trapezia: the gain after a bin counts for half of its own step and half of the next.
+    weights = np.zeros(cells)
+    for place in range(cells):
+        after = steps[place + 1] if place + 1 < cells else 0.0
+        weights += (steps[place] + after) / 2 * _top(cells, place + 1)
+    return sums.sum(weights - 0.5)
+
+
+def _autoc(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linear:
+    """Return the mean over shares of (mean gain of those treated) minus (mean gain of everybody)."""
+    cells = len(shares)
+    steps = np.diff(np.concatenate([[0.0], shares]))
+    weights = np.zeros(cells)
+    for place in range(cells):
+        weights += steps[place] / shares[place] * _top(cells, place + 1)
+    return sums.sum(weights - 1.0)

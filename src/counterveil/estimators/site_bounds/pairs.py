@@ -1,0 +1,67 @@
+"""What a site may say of an effect of private pairs of treatment and outcome.
+
+Its noise is that of one score, whose epsilon is one of few and whose clip follows from its sensitivity. Clips reach as
+far as the least weight of any row and no farther than the largest; their middle is inside of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import sqrt
+
+from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
+from counterveil.estimators.site_bounds.noise import (
+    PlainNoise,
+    effect_in_reach,
+    farthest,
+    no_more_than_asked,
+    variance_in_reach,
+)
+from counterveil.inference.arm_means import rare_events
+from counterveil.results.site_bounds import NEAR, Bound, Equal, OneOf, Within
+from counterveil.rows.pairs.sensitivity import MOST_LEFT, least_part, score_amounts
+
+# Scores of private pairs, in parts of weights over the least propensity; their squares and largest variance beside the
+# squared sensitivity: rows vary up to twice as much as around models that were fitted to them.
+_MOST_CLIP, _MOST_SQUARES, _MOST_FITTED = 4.0, 2 * sqrt(2.0), 2.0
+
+
+def least_step(asked: SiteQuestion) -> Fraction:
+    """Return the least that a pair of treatment and outcome moves an effect of so many rows."""
+    return least_part(asked.estimand, asked.searched) * asked.width / asked.rows
+
+
+def least_noise(asked: SiteQuestion) -> float:
+    """Return the variance of the least noise that an effect of so many rows can have at the budget asked for."""
+    amount = score_amounts(asked.budget, asked.searched)[0]
+    return 2 * float(least_step(asked) / amount) ** 2
+
+
+def pair_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
+    """Yield the bounds of an effect that is a mean of clipped scores of pairs."""
+    error = released.error
+    rows = asked.rows
+    width = float(asked.width)
+    yield from no_more_than_asked(asked, error)
+    amounts = score_amounts(asked.budget, asked.searched)
+    for noise in (error.noise, error.variance_noise):
+        plain = PlainNoise.of(noise)
+        yield Equal("mechanism of a noise", plain.mechanism, "laplace")
+        yield OneOf("epsilon of a noise", plain.amount, amounts)
+    step = float(PlainNoise.of(error.noise).sensitivity)
+    squares = float(PlainNoise.of(error.variance_noise).sensitivity)
+    most = _MOST_CLIP * width / asked.least_propensity**2 / rows
+    yield Within("sensitivity", step, float(least_step(asked)) * (1 - NEAR), most * (1 + NEAR))
+    least_squares = step**2 * (1 - NEAR)
+    yield Within("sensitivity of squares", squares, least_squares, _MOST_SQUARES * step**2 * (1 + NEAR))
+    # The most that few events add to a variance is that of arms of a person each.
+    rare = rare_events(asked.range, (1.0, 1.0))
+    largest = _MOST_FITTED * step**2 * rows * (1 + NEAR) + rare
+    yield Within("largest variance", error.variance_cap, step**2 / 4 * rows * (1 - NEAR), largest)
+    yield Equal("variance of clipped scores", error.ball_variance, 0)
+    yield Within("bias", error.bias, 0, MOST_LEFT * width)
+    # Errors of models have no bound where the budget is small; the larger they are, the less the site weighs.
+    yield Within("variance of other errors", error.extra, low=0)
+    yield effect_in_reach(asked, released)
+    yield variance_in_reach(error, above=farthest(error.variance_noise))

@@ -1,0 +1,165 @@
+"""Second moments of several sites, added up.
+
+Moments are means of products of columns; those of all sites are their average by numbers of rows, with an indicator of
+each site but the first among the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from counterveil.errors import refusal
+from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
+from counterveil.numerics.arrays import Floats
+from counterveil.questions.pooling.agreement import pooled_caveats, shared_details, shared_provenance
+from counterveil.questions.pooling.averages import held
+from counterveil.questions.pooling.reading import no_result
+from counterveil.results.regression import Formula, Matrix, Moments
+from counterveil.settings import WeightLimits
+
+# Columns of moments that say which site a row is of.
+_SITE = "site"
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsPart:
+    """One site's moments and their weight in the sum.
+
+    Attributes
+    ----------
+    name : str
+        Name of the site.
+    weight : float
+        Weight in the sum.
+    result : Moments
+        Its released moments.
+    """
+
+    name: str
+    weight: float
+    result: Moments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PooledMoments(Moments):
+    """Second moments of several sites, added up: what `counterveil.pool` returns for moments.
+
+    Regressions over all sites are free. ``site`` in a formula is which site a row is of: ``"y ~ treat + age |
+    site"`` compares people within sites.
+
+    Attributes
+    ----------
+    answers : tuple of MomentsPart
+        The sites' moments, with their weights.
+    weight_limits : WeightLimits or None
+        Limits on weights that were asked for.
+    treatment, outcome : str
+        Columns of the study.
+    columns : tuple of str
+        All columns, the constant left out, and indicators of the sites.
+    groups : tuple of (str, tuple of str)
+        Covariates, or treatments, that are several columns, with these.
+    basis : tuple of tuple of float
+        The constant and every column as a combination of working columns.
+    matrix : tuple of tuple of float
+        Means of products of working columns, the constant first.
+    noise_sd : tuple of tuple of float
+        Standard deviation of the noise of each.
+    rows : int
+        Number of rows of one site that would be as precise: all of them where no weight is held.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        The most that any one person's data have spent.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first.
+    details : dict of str to float or str
+        Further public or released numbers.
+    robust : tuple of RobustMiddle
+        Empty: errors are classical.
+    """
+
+    _DERIVED: ClassVar[tuple[str, ...]] = ("basis", "matrix", "noise_sd")
+
+    answers: tuple[MomentsPart, ...]
+    weight_limits: WeightLimits | None = None
+
+    def _noisy(self) -> NoisyMoments:
+        return _summed(self.answers)[1]
+
+    def _farthest(self, formula: Formula, fit: LinearFit) -> float | None:  # noqa: ARG002 - sites have other units
+        return None
+
+    @classmethod
+    def _made(
+        cls, level: float, answers: tuple[MomentsPart, ...], weight_limits: WeightLimits | None, **_: Any
+    ) -> PooledMoments:
+        return added_up([(one.name, one.result) for one in answers], "all", level, weight_limits)
+
+
+def added_up(
+    sites: list[tuple[str, Any]], method: str, level: float, bounds: WeightLimits | None
+) -> PooledMoments:
+    """Return the sum of sites' moments, by numbers of rows; no weight is above its limit."""
+    if method not in ("all", "mvagg"):
+        raise refusal("CV-P508", methods="'all'", method=method)
+    sizes = np.array([float(one.rows) for _, one in sites])
+    weights = held(sites, 1 / sizes, sizes, "all", bounds)
+    parts = tuple(
+        MomentsPart(name, float(weight), one) for (name, one), weight in zip(sites, weights, strict=True)
+    )
+    try:
+        basis, moments = _summed(parts)
+    except np.linalg.LinAlgError:
+        raise no_result(sites[0][0], "moments in columns that depend on each other") from None
+    first = sites[0][1]
+    indicators = tuple(f"{_SITE}={name}" for name, _ in sites[1:])
+    noise = [moments.crossed(unit, unit).diagonal() for unit in np.eye(len(basis))]
+    return PooledMoments(
+        answers=parts,
+        weight_limits=bounds,
+        columns=(*first.columns, *indicators),
+        groups=(*first.groups, *(((_SITE, indicators),) if _SITE not in first.columns else ())),
+        basis=_tuples(basis),
+        matrix=_tuples(moments.matrix),
+        noise_sd=_tuples(np.sqrt(np.maximum(np.array(noise), 0.0))),
+        rows=moments.rows,
+        level=level,
+        **shared_provenance(sites, method),
+        not_covered=pooled_caveats(sites, []),
+        details=shared_details(sizes, {f"weight_{one.name}": one.weight for one in parts}),
+    )
+
+
+def _summed(parts: Sequence[MomentsPart]) -> tuple[Floats, SummedMoments]:
+    """Return the basis of the columns, sites' indicators last, and the moments of all sites in working columns.
+
+    Working columns are those of the first site, whose first is the constant, and the indicators.
+    """
+    bases = [np.array(one.result.basis) for one in parts]
+    size, more = len(bases[0]), len(parts) - 1
+    turned = []
+    for place, (part, own) in enumerate(zip(parts, bases, strict=True)):
+        turn = np.zeros((size + more, size))
+        turn[:size] = np.linalg.solve(bases[0], own)
+        if place:
+            turn[size + place - 1] = own[0]  # the constant
+        turned.append((part.weight, turn, part.result._noisy()))
+    matrix = np.sum([weight * turn @ one.matrix @ turn.T for weight, turn, one in turned], axis=0)
+    whole = 1 / sum(weight**2 / one.rows for weight, _, one in turned)
+    basis = np.eye(size + more)
+    basis[:size, :size] = bases[0]
+    matrix = (matrix + matrix.T) / 2
+    return basis, SummedMoments(matrix, np.zeros_like(matrix), max(int(whole + 1e-6), 1), tuple(turned))
+
+
+def _tuples(matrix: Floats) -> Matrix:
+    return tuple(tuple(float(value) for value in row) for row in matrix)

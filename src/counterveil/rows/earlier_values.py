@@ -1,0 +1,64 @@
+"""Moments of outcomes y and of what was measured before them, x: they decide how much of x is taken off y.
+
+Both are scaled to [-1/2, 1/2]. What is released for every outcome that was measured before are the means over
+all rows
+
+    E x,    E y,    E x y,    E x^2,
+
+which one row moves by 1/n, 1/n, 1/(2n) and 1/(4n) at most, all of them at once.
+"""
+
+# Proof: earlier_values.proof.md
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import OUTCOME_STEPS, Sums, Table
+from counterveil.rows.linear.weighted_sum import exact_dot
+from counterveil.rows.outcome_numbers import Outcomes
+from counterveil.session import Gate, Released
+
+# What the moments are called in a plan.
+NAME = "slopes"
+_HALF = OUTCOME_STEPS // 2
+
+
+def bounds(rows: int) -> list[Fraction]:
+    """Return how far one row moves the means of x, y, x y and x^2, for numbers in [-1/2, 1/2]."""
+    return [Fraction(1, rows), Fraction(1, rows), Fraction(1, 2 * rows), Fraction(1, 4 * rows)]
+
+
+def moment_sums(before: NDArray[np.int64], after: NDArray[np.int64]) -> list[int]:
+    """Return the sums of x, y, x y and x^2 for steps less half of their range; exact."""
+    x, y = before - _HALF, after - _HALF
+    return [int(x.sum()), int(y.sum()), exact_dot(x, y), exact_dot(x, x)]
+
+
+def exact_moments(sums: Sequence[int], rows: int) -> list[Fraction]:
+    """Return the means of x, y, x y and x^2 in [-1/2, 1/2] from those sums."""
+    units = (OUTCOME_STEPS, OUTCOME_STEPS, OUTCOME_STEPS**2, OUTCOME_STEPS**2)
+    return [Fraction(int(one), rows * unit) for one, unit in zip(sums, units, strict=True)]
+
+
+def earlier_sums(block: Table, outcomes: Outcomes) -> Sums:
+    """Return `moment_sums` of every outcome that was measured before, (outcomes, 4)."""
+    plain = outcomes.numbers(block)
+    found = [moment_sums(block.measures[column], plain[place]) for place, column in outcomes.measured_before]
+    return (np.array(found, dtype=object),)
+
+
+def release_moments(gate: Gate, outcomes: Outcomes) -> list[list[Released]]:
+    """Return for every outcome that was measured before the released means of x, y, x y and x^2."""
+    source = gate.rows.batches
+    (sums,) = source.run(partial(earlier_sums, outcomes=replace(outcomes, slopes=())))
+    values = [moment for line in sums for moment in exact_moments(line, source.rows)]
+    limits = bounds(source.rows) * len(outcomes.measured_before)
+    released = gate.release_several(NAME, values, limits, [Fraction(1)] * len(values))
+    return [released[first : first + 4] for first in range(0, len(released), 4)]

@@ -1,0 +1,69 @@
+"""The average of effects that a learner estimates in separate folds of the rows, clipped around a centre.
+
+    u_k = clip((A(rows of fold k) - h) / c, -1, 1),    released: the means of u and of u^2 over K folds,
+
+with A the learner, h the centre and c the bound. A record lies in one fold, and moves one u. Nothing about
+the learner has to be known (sample and aggregate, Nissim, Raskhodnikova and Smith 2007) [1]_.
+
+References
+----------
+.. [1] Nissim, K., Raskhodnikova, S. and Smith, A. (2007). Smooth sensitivity and sampling in private data
+   analysis. STOC 2007, 75-84.
+"""
+
+# Proof: fold_average.proof.md
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from counterveil.data import Table
+from counterveil.data.features import UnitFeatures
+from counterveil.numerics.arrays import Integers
+from counterveil.numerics.public_choices import fold_rows
+from counterveil.rows.folds.quiet_learners import effects_of_folds
+from counterveil.rows.moments.scores import GRID_BITS, moments
+from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
+from counterveil.session import Gate, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class FoldEffects:
+    """Effects of folds, clipped, in parts of the bound.
+
+    Attributes
+    ----------
+    learner : object
+        Name of a learner of ours, a pair of models, or a function of covariates, treatment and outcome.
+    features : UnitFeatures
+        Covariates with public bounds as columns.
+    folds : int
+        K; rows are divided by their place alone.
+    centre : Fraction
+        h, public or released, in units of the outcome.
+    bound : Fraction
+        c, how far effects may lie from the centre, in units of the outcome.
+    """
+
+    learner: object
+    features: UnitFeatures
+    folds: int
+    centre: Fraction
+    bound: Fraction
+
+    def release(self, gate: Gate, plan: Plan) -> WeightedMeans:
+        """Return the means of u and of u^2, with noise for one changed u."""
+        steps = self.steps(gate.rows.table)
+        return release_moments(gate, plan, moments(steps, np.zeros(len(steps), np.bool_)), self.bound, 1.0)
+
+    def steps(self, table: Table) -> Integers:
+        """Return u of every fold in whole parts of 2**-GRID_BITS."""
+        z = self.features.values(table)
+        y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * table.outcome.astype(np.float64)
+        t = table.treated.astype(np.float64)
+        effects = effects_of_folds(self.learner, z, t, y, fold_rows(table.rows, self.folds))
+        part = np.clip((effects - float(self.centre)) / float(self.bound), -1.0, 1.0)
+        return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)

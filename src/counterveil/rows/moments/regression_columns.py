@@ -1,0 +1,135 @@
+"""The columns of a row that regressions are made of, each in [-1, 1].
+
+Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
+the outcome and further ones. Every column is a function of one row and of declared ranges. With a centre c and a scale
+s they become z = (x - c) / s, and interactions are products of two of these.
+"""
+
+# Proof: regression_moments.proof.md
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data.domains import Label
+from counterveil.data.features import counted_features
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import FeatureMap
+from counterveil.rows.records import MIDDLE, Part
+
+# Logarithms are rounded to this grid: what the last digits of a library's are does not matter.
+_LOG_STEPS = 2.0**30
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What a row holds: covariates' features, flags of arms, outcomes; and products of two of these. All public.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns, then of the products.
+    features : FeatureMap
+        Of covariates.
+    arms : tuple of label
+        All but the reference.
+    responses : tuple of bool
+        Of every column but the products, whether it is one that regressions may explain (outcomes, arms): no row is
+        given less weight for its value.
+    products : tuple of (int, int)
+        Places of the columns that are multiplied.
+    ends : tuple of (float, float)
+        Middle and half width of every column in its own units.
+    groups : tuple of (str, tuple of str)
+        Covariates or treatments of several columns.
+    measures : int
+        Further outcomes, and what was measured of outcomes before.
+    logs : tuple of (int, float)
+        Places of features whose logarithms are columns, and the ratio of the ends of their ranges.
+    log_outcome : tuple of float
+        That ratio of the outcome, if its logarithm is a column.
+    """
+
+    names: tuple[str, ...]
+    features: FeatureMap
+    arms: tuple[Label, ...]
+    responses: tuple[bool, ...]
+    products: tuple[tuple[int, int], ...]
+    ends: tuple[tuple[float, float], ...]
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    measures: int = 0
+    logs: tuple[tuple[int, float], ...] = ()
+    log_outcome: tuple[float, ...] = ()
+
+    @property
+    def singles(self) -> int:
+        """Number of columns that are no products."""
+        return len(self.responses)
+
+    @property
+    def counted(self) -> int:
+        """The number of columns in the bound of what one record moves; flags of one column count as two at most."""
+        numbers = len(self.logs) + 1 + self.measures + len(self.log_outcome)
+        return counted_features(self.features) + min(2, len(self.arms)) + numbers
+
+    @property
+    def two_valued(self) -> NDArray[np.bool_]:
+        """Which single columns hold -1 and 1 alone, so that their squares are known."""
+        rest = [False] * len(self.logs) + [True] * len(self.arms)
+        rest += [False] * (1 + self.measures + len(self.log_outcome))
+        return np.append(self.features.two_valued, rest)
+
+    def block(self, part: Part) -> Floats:
+        """Return the (rows, singles) columns of a block of rows, each in [-1, 1]."""
+        arms = part.batch.arm[part.rows]
+        flags = [np.where(arms == place, 1.0, -1.0) for place in range(1, len(self.arms) + 1)]
+        covariates = part.x.T if self.features.columns else np.empty((0, len(arms)))
+        more = [(steps[part.rows] - MIDDLE) / MIDDLE for steps in part.batch.measures[: self.measures]]
+        logs = [logarithm(covariates[place], ratio) for place, ratio in self.logs]
+        more += [logarithm(part.y, ratio) for ratio in self.log_outcome]
+        return np.vstack((covariates, *logs, *flags, part.y, *more)).T
+
+    def basis(self, centre: Floats, scale: Floats) -> Floats:
+        """Return every named column, the constant first, as a combination of (1, z, products of z)."""
+        middle, half = np.array(self.ends).T
+        zero = middle + half * centre
+        slope = half * scale
+        size = 1 + len(self.names)
+        found = np.zeros((size, size))
+        found[0, 0] = 1.0
+        for place in range(self.singles):
+            found[1 + place, 0], found[1 + place, 1 + place] = zero[place], slope[place]
+        for place, (i, j) in enumerate(self.products, 1 + self.singles):
+            found[place, 0] = zero[i] * zero[j]
+            found[place, 1 + i] += slope[i] * zero[j]
+            found[place, 1 + j] += slope[j] * zero[i]
+            found[place, place] = slope[i] * slope[j]
+        return found
+
+
+def logarithm(x: Floats, ratio: float) -> Floats:
+    """Return the logarithm of numbers given in [-1, 1], in [-1, 1] itself; `ratio` is that of the ends of its range."""
+    found = 2.0 * np.log1p((ratio - 1.0) * (x + 1.0) / 2.0) / log(ratio) - 1.0
+    return np.asarray(np.clip(np.rint(found * _LOG_STEPS) / _LOG_STEPS, -1.0, 1.0))
+
+
+def combined(f: Floats, weights: Floats, out: Floats | None = None) -> Floats:
+    """Return weights f, added up in order: to the bit the same wherever a row stands in a block."""
+    found = np.empty(f.shape[1]) if out is None else out
+    part = np.empty(f.shape[1])
+    found.fill(0.0)
+    for place in np.flatnonzero(weights):
+        found += np.multiply(f[place], weights[place], out=part)
+    return found
+
+
+def squared(w: Floats) -> Floats:
+    """Return the squared lengths of the columns of w, added up in order."""
+    found = np.zeros(w.shape[1])
+    for row in w:
+        found += row * row
+    return found

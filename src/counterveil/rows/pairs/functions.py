@@ -1,0 +1,72 @@
+"""Sums of public functions of covariates with scores of private pairs, and of squared scores.
+
+    sum_i q_i v_i    and    L sum_i v_i^2,    L = max_i |q_i|,
+
+with v_i in [-1, 1] the scores of `rows/pairs/scores.py`. They are what a regression of scores on functions of
+public covariates needs. A replaced pair moves both together by a Euclidean length of at most 2 L, as it may
+move the first alone: the squares cost nothing.
+"""
+
+# Proof: pair_scores.proof.md
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.numerics.arrays import Integers
+from counterveil.numerics.products import WholeSum, blocks
+from counterveil.rows.pairs.scores import SCORE_BITS, ScoreLines
+from counterveil.rows.pairs.vectors import FEATURE_BITS, WeightedVectors
+from counterveil.session import Gate, ReleasedVector
+
+# Two scores in [-1, 1] differ by so much at most.
+_PAIR = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionSums:
+    """Sums of functions with scores, and of squared scores.
+
+    Attributes
+    ----------
+    vectors : WeightedVectors
+        q_i: functions of public covariates.
+    lines : ScoreLines
+        Scores of all rows.
+    """
+
+    vectors: WeightedVectors
+    lines: ScoreLines
+
+    def release(self, gate: Gate, name: str) -> ReleasedVector:
+        """Return the noisy sums: one for every function, then that of squares."""
+
+        def exact() -> list[Fraction]:
+            table = gate.rows.table
+            return function_sums(self.vectors, self.lines, table.treated, table.outcome)
+
+        return gate.release_vector(name, exact, function_sensitivity(self.vectors))
+
+
+def function_sums(
+    vectors: WeightedVectors, lines: ScoreLines, treated: NDArray[np.bool_], outcome: Integers
+) -> list[Fraction]:
+    """Return the sums of functions times v, and of v^2 times the longest row's length, as exact numbers."""
+    total = WholeSum()
+    one = 1 << SCORE_BITS
+    squares = 0
+    for part in blocks(len(outcome)):
+        v = lines.values(treated, outcome, part)
+        total.add(vectors.steps(part).T @ v[:, None])
+        squares += int((v * v).sum())
+    sums = [Fraction(int(value), one << FEATURE_BITS) for value in total.whole()[:, 0]]
+    return [*sums, vectors.length * Fraction(squares, one * one)]
+
+
+def function_sensitivity(vectors: WeightedVectors) -> Fraction:
+    """Return a bound on the Euclidean length by which a replaced pair moves these sums."""
+    return _PAIR * vectors.length
