@@ -38,6 +38,7 @@ from counterveil.estimators.moments.contrast import release as release_contrast
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
+from counterveil.report.methods import average_over_folds
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -133,7 +134,7 @@ def sample_and_aggregate(public: PublicData, question: Question) -> Prepared[Res
         return Facts(
             estimate=float(clip.centre) + bound * weighted.mean,
             uncertainty=uncertainty_of(clip, weighted, question.level),
-            method=f"average over folds of {name}",
+            method=average_over_folds(name),
             releases=(
                 *(comparison if folding.centred else ()),
                 ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),

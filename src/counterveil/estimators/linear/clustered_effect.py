@@ -22,6 +22,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.clusters import ClusterUncertainty, t_factor
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat, Fact
+from counterveil.report.methods import clustered
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
@@ -126,7 +127,7 @@ def clustered_effect(public: PublicData, question: Question, effect: LinearEffec
         return Facts(
             estimate=float(released),
             uncertainty=uncertainty,
-            method=f"{effect.method}; standard error clustered by {column}, {clusters.clusters} clusters",
+            method=clustered(effect.method, column, clusters.clusters),
             releases=tuple(releases if form.share > 0 else releases[:1]),
             not_covered=clustered_caveats(effect),
             details=effect.details

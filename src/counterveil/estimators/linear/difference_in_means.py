@@ -32,6 +32,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.uncertainty import Uncertainty
+from counterveil.report.methods import DIFFERENCE_IN_MEANS, difference_within_sites
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -74,7 +75,7 @@ def difference_in_means(public: PublicData, question: Question) -> Prepared[Resu
         return Facts(
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, contrast.window_bounds, study, interval.hidden(study)),
-            method=f"difference in means{f' within {len(sizes_by_site)} sites' if len(sizes_by_site) > 1 else ''}",
+            method=difference_within_sites(len(sizes_by_site)),
             releases=(
                 *searched(plan),
                 *release_words(contrast.window_bounds, share > 0, ("difference in means", "its variance")),
@@ -105,7 +106,7 @@ def weighted_sum(rows: PublicRows, question: Question) -> LinearEffect:
     treated = int(rows.treated.sum())
     control = rows.rows - treated
     return LinearEffect(
-        method="difference in means",
+        method=DIFFERENCE_IN_MEANS,
         coefficients=np.where(rows.treated, 1 / treated, -1 / control),
         pairs=None,
         not_covered=causal_caveats(rows.study, question.estimand),

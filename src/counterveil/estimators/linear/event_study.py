@@ -28,6 +28,7 @@ from counterveil.estimators.linear.linear_estimator import known_error
 from counterveil.estimators.linear.public_comparison import PeriodForm, comparison
 from counterveil.estimators.method import Prepared
 from counterveil.privacy import Budget
+from counterveil.report.methods import DIFFERENCE_IN_MEANS
 from counterveil.results.answering import Facts
 from counterveil.results.arms import EventStudyResult
 from counterveil.results.effect import Effect, Linear
@@ -98,7 +99,7 @@ def outcome_event_study(public: PublicData, question: Question, place: int) -> P
             outcome=study.outcome,
             earlier=before.earlier,
             reference_noise=None if reference is None else reference.noise,
-            method="difference in means" if effect is None else effect.method,
+            method=DIFFERENCE_IN_MEANS if effect is None else effect.method,
             releases=_releases(labels, released),
             not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
             details=_details(public.rows, question, changes),

@@ -27,6 +27,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
+from counterveil.report.methods import DIFFERENCE_IN_MEANS
 from counterveil.results.answering import Facts
 from counterveil.results.arms import OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Linear
@@ -167,7 +168,7 @@ def _plain(public: PublicData, question: Question) -> ComparedOutcomes:
             groups=(plain_group("the arms", bounds, 1, 0),),
             labels=(),
             share=difference_in_means.variance_share_of(bounds, question),
-            method="difference in means",
+            method=DIFFERENCE_IN_MEANS,
             pages=(PAGE, difference_in_means.PAGE),
             not_covered=caveats,
             details=details,

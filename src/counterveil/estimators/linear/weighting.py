@@ -33,6 +33,7 @@ from counterveil.estimators.linear.variance_choice import chosen_residual_varian
 from counterveil.estimators.linear.weighting_design import Weighted, weighted
 from counterveil.estimators.method import Prepared
 from counterveil.privacy.caveats import Caveat, Fact, LinearIn, OtherFunctions, ResidualImbalance
+from counterveil.report.methods import KNOWN_SCORES, WEIGHTING
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import Result
@@ -82,7 +83,7 @@ def weighted_effect(rows: PublicRows, question: Question) -> LinearEffect:
     pairs = covariate_pairs(ordered.treated, features) if by_row else None
     del features
     return LinearEffect(
-        method="weighting for balance" if rows.study.score is None else "weighting by inverse known scores",
+        method=WEIGHTING if rows.study.score is None else KNOWN_SCORES,
         coefficients=coefficients,
         pairs=pairs,
         variance=variance,

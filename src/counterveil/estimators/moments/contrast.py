@@ -33,6 +33,7 @@ from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.report.methods import CENTRED_DIFFERENCE, UNADJUSTED_CONTRAST
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -167,7 +168,7 @@ def compare(
         contrast = release(gate, plan, outcomes_by_arm(gate), declared=study.treated_share, centre=centre)
         return Facts(
             **facts_of(study, question, centre, contrast),
-            method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
+            method=CENTRED_DIFFERENCE if centre == POOLED else UNADJUSTED_CONTRAST,
             interval_target=interval_target,
         )
 

@@ -24,6 +24,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
+from counterveil.report.methods import RATIOS_OF_SUMS
 from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect
 from counterveil.results.groups import RatioResult
@@ -61,7 +62,7 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
             sizes = {"treated": treated_rows, "control": rows - treated_rows}
         return Facts(
             ratios=[Effect(name, ratio, question.level) for name, ratio in zip(ARMS, ratios, strict=True)],
-            method="difference of ratios of sums",
+            method=RATIOS_OF_SUMS,
             releases=(
                 (
                     "sums of numerator and denominator of both arms",

@@ -20,6 +20,7 @@ from counterveil.estimators.moments.contrast import (
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy.caveats import SmallArms
+from counterveil.report.methods import CENTRED_DIFFERENCE
 from counterveil.results.answering import Facts
 from counterveil.results.arms import EventStudyResult
 from counterveil.results.effect import Effect, Linear
@@ -58,7 +59,7 @@ def record_event_study(public: PublicData, question: Question, place: int) -> Pr
             place=place,
             outcome=study.outcome,
             earlier=before.earlier,
-            method="difference in means (centred contrast)",
+            method=CENTRED_DIFFERENCE,
             releases=(
                 ("share treated", f"sensitivity {1 / rows:.6g}"),
                 *(

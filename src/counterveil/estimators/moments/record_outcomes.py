@@ -28,6 +28,7 @@ from counterveil.inference.arm_means import JointArmMeans, with_rare_events
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.report.methods import changes_compared
 from counterveil.results.answering import Facts
 from counterveil.results.arms import OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Linear
@@ -70,7 +71,7 @@ def record_effects(public: PublicData, question: Question, outcomes: Outcomes) -
                 )
             ),
             measure=question.measure,
-            method=f"difference in means (centred contrast){', less earlier numbers' if compared.slopes else ''}",
+            method=changes_compared(slopes=bool(compared.slopes)),
             releases=_releases(compared, rows),
             not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
             details=slope_details(compared)

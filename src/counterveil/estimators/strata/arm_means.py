@@ -14,6 +14,7 @@ from counterveil.estimators.strata.public_strata import public_strata, variance_
 from counterveil.inference.arm_means import IndependentArmMeans
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import StrataLeftOut
+from counterveil.report.methods import MEANS_OVER_STRATA
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
@@ -73,7 +74,7 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
         return Facts(
             measure=question.measure,
             numbers=numbers,
-            method="means of both arms over strata",
+            method=MEANS_OVER_STRATA,
             releases=tuple(releases),
             not_covered=caveats(study, StrataLeftOut(question.estimand, float(strata.limit))),
             details=details

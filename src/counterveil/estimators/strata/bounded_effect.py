@@ -29,6 +29,7 @@ from counterveil.estimators.strata.cut_points import StratifiedData, cut_details
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import StrataLeftOut
+from counterveil.report.methods import bounded_strata
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -63,7 +64,7 @@ def stratified(public: PublicData, question: Question) -> Prepared[Result]:
         return Facts(
             estimate=effect,
             uncertainty=_uncertainty(plan, sums, released, kept, effect),
-            method=f"exact matching on strata, weights up to {float(limit):g}",
+            method=bounded_strata(float(limit)),
             releases=_releases(sums, data),
             not_covered=caveats(public.study, StrataLeftOut(question.estimand, float(limit))),
             details={

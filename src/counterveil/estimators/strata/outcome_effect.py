@@ -13,6 +13,7 @@ from counterveil.estimators.strata.public_strata import public_strata, variance_
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import StrataLeftOut
+from counterveil.report.methods import STRATIFIED
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -44,7 +45,7 @@ def stratified_outcome(public: PublicData, question: Question) -> Prepared[Resul
         return Facts(
             estimate=float(effect),
             uncertainty=with_rare_events(plain, study.outcome_range, strata.effective_sizes),
-            method="exact matching on strata",
+            method=STRATIFIED,
             releases=(
                 ("average of stratum effects", f"sensitivity {float(bounds.effect):.6g}"),
                 ("its variance", f"sensitivity {float(bounds.variance):.6g}"),
