@@ -16,6 +16,8 @@ PACKAGE = "counterveil"
 SESSION_MEMBERS = {"account", "close", "simulated"}
 # What the package's own modules call on answers: parts of what is stored and shown.
 BETWEEN_MODULES = {"document", "drawn_facts", "page_facts", "stored", "view"}
+# What the package's own methods ask of public rows beside columns and sizes.
+BETWEEN_MODULES |= {"cached", "codes", "columns_at_hand", "group_sizes", "of_sites", "shown", "with_labels"}
 
 
 def public_names() -> dict[str, Any]:

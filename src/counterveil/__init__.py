@@ -7,7 +7,8 @@ Declare a study, ask a question of its data, read the answer:
 - `cv.results.Result` and its neighbours are the answers; `cv.plots` draws them.
 - `cv.plan` says how long intervals will be, before anything is spent.
 - `cv.Session` and `cv.open_ledger` share one budget among several questions.
-- `cv.settings` tunes methods, `cv.datasets` has examples, `cv.published` the forms of papers.
+- `cv.settings` tunes methods, `cv.datasets` has examples, `cv.published` the forms of papers, and `cv.methods`
+  what a method of your own is written with.
 
 Start with ``help(cv.ate)``; `dir(cv)` lists every name. The command ``counterveil`` asks the same questions.
 
@@ -28,7 +29,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil import datasets, drafting, omop, published, results, settings
+    from counterveil import datasets, drafting, methods, omop, published, results, settings
     from counterveil.accounting import open_ledger
     from counterveil.data import (
         Binary,
@@ -161,6 +162,7 @@ __all__ = [
     "event_study",
     "groups",
     "interim",
+    "methods",
     "moments",
     "omop",
     "open_ledger",

@@ -1,17 +1,18 @@
 """What a method of one's own is written with: `Method`, `Statistic`, `Estimate`, and what they are given.
 
-`docs/how-to/write-a-method.md` has a whole one.
+`OUTCOME_STEPS` is the number of whole steps that an outcome's range has. `docs/how-to/write-a-method.md` has
+a whole method.
 """
 
-from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.estimators.method import Estimate, Method, Prepared
+from counterveil.data import OUTCOME_STEPS as OUTCOME_STEPS
+from counterveil.estimators.method import AdaptiveMethod, Estimate, Method, Prepared
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.rows.public import PublicData, PublicRows
 from counterveil.rows.statistic import Statistic
 from counterveil.session import Released, ReleasedVector
 
 __all__ = [
-    "OUTCOME_STEPS",
+    "AdaptiveMethod",
     "Caveat",
     "Estimate",
     "Method",
@@ -21,6 +22,5 @@ __all__ = [
     "Released",
     "ReleasedVector",
     "Statistic",
-    "Table",
     "Target",
 ]

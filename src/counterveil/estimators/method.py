@@ -1,8 +1,8 @@
 """What a method of estimation is: from public numbers to a plan of releases, and from these to an estimate.
 
-A method sees two things, in turn. First what is public of the rows (`PublicData`) and the question: from these it
-decides what to release, with which bounds and for which parts of the budget. Then what was released: numbers with noise
-whose distribution is known. It never sees a private row or an exact sum.
+A method sees two things, in turn. First what is public of the rows (`PublicData`) and the question: from
+these it decides what to release, with which bounds and for which parts of the budget. Then what was released:
+numbers with noise whose distribution is known. It never sees a private row or an exact sum.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Prepared(Generic[Answer]):
     plan : Plan
         Names of releases and the part of the budget that each pays.
     estimate : callable
-        From the gate, at which declarations of `counterveil.rows` release their numbers, to the fields of the answer.
+        From the gate, at which declarations of `counterveil.rows` release their numbers, to the fields of the
+        answer.
     answer : type, default Result
         Class of the answer.
     pages : tuple of str
@@ -73,7 +74,18 @@ class Prepared(Generic[Answer]):
     finish: Callable[[Answer], Answer] | None = None
 
     def run(self, session: BaseSession) -> Answer:
-        """Return the answer: reserve the plan, release at the gate, store; a repeated request costs nothing."""
+        """Return the answer: reserve the plan, release at the gate, store; a repeated request costs nothing.
+
+        Parameters
+        ----------
+        session : Session
+            The open session whose account is charged.
+
+        Returns
+        -------
+        Result or another answer
+            An object of the class `answer`, with `finish` applied.
+        """
         settled: Answer = answer_request(
             self.answer,
             session,
@@ -112,8 +124,9 @@ Releases = Mapping[str, Any]  # a Released or a ReleasedVector by the name of it
 class Estimate:
     """What a method makes of released numbers: an effect, and what its interval is computed from.
 
-    The interval is ``{e : |effect - e| <= h}`` with ``P(|N(b, v) + X| > h) = 1 - level``, where v is the sampling
-    variance with an allowance for the noise that it was released with, X the noise of the effect and b the bias.
+    The interval is ``{e : |effect - e| <= h}`` with ``P(|N(b, v) + X| > h) = 1 - level``, where v is the
+    sampling variance with an allowance for the noise that it was released with, X the noise of the effect and
+    b the bias.
 
     Attributes
     ----------
@@ -122,8 +135,8 @@ class Estimate:
     variance : Released or float
         Sampling variance of the effect, in the outcome's units squared: released, or a public upper bound.
     largest_variance : float, optional
-        Largest value that the variance can have at all; it stands in where noise hides the variance. Needed where
-        `variance` is released.
+        Largest value that the variance can have at all; it stands in where noise hides the variance. Needed
+        where `variance` is released.
     bias : float, default 0
         Bound on the bias of the effect, in the outcome's units, by which the interval is widened.
     details : mapping of str to float or str
@@ -143,7 +156,13 @@ class Estimate:
     details: Mapping[str, float | str] = field(default_factory=dict)
 
     def uncertainty(self) -> Uncertainty:
-        """Return the error of the effect: sampling, noise and bias together."""
+        """Return the error of the effect: sampling, noise and bias together.
+
+        Returns
+        -------
+        Uncertainty
+            What intervals and p-values are computed from.
+        """
         if not isinstance(self.variance, Released):
             cap = float(self.variance)
             return Uncertainty(self.effect.noise, cap, cap, None, 0.0, self.bias)
@@ -162,7 +181,8 @@ class Estimate:
 class AdaptiveMethod(ABC):
     """A method whose releases may depend on one another: from public numbers to a plan, from the gate to an answer.
 
-    The package's own methods are of this kind; `Method` is the simpler one, which declares all its statistics before.
+    The package's own methods are of this kind; `Method` is the simpler one, which declares all its statistics
+    before.
 
     Attributes
     ----------
@@ -220,10 +240,10 @@ class AdaptiveMethod(ABC):
 class Method(AdaptiveMethod):
     """A way to estimate an effect, to be passed as ``cv.ate(..., method=MyMethod())``.
 
-    Subclass it, say what it `protects`, declare the `statistics` that it wants with their bounds, and write `estimate`.
-    The answer is charged, stored, resumed and repeated by its request id as those of the package's own methods are;
-    its guarantee says that the bounds are declared by their author. `counterveil audit module:MyMethod` searches for
-    data sets that refute them.
+    Subclass it, say what it `protects`, declare the `statistics` that it wants with their bounds, and write
+    `estimate`. The answer is charged, stored, resumed and repeated by its request id as those of the
+    package's own methods are; its guarantee says that the bounds are declared by their author. `counterveil
+    audit module:MyMethod` searches for data sets that refute them.
 
     Attributes
     ----------
@@ -234,8 +254,8 @@ class Method(AdaptiveMethod):
     estimands : tuple of str
         Whose average effect it can estimate. Default: ("ATE",).
     interval_target : Target, optional
-        `Target.OWN_QUANTITY` where its interval is not for an average effect, as of trimmed means; every rendering
-        of the answer then says so first. Default: None.
+        `Target.OWN_QUANTITY` where its interval is not for an average effect, as of trimmed means; every
+        rendering of the answer then says so first. Default: None.
 
     See Also
     --------
@@ -244,9 +264,9 @@ class Method(AdaptiveMethod):
 
     Notes
     -----
-    Fields of a method that is a dataclass are its settings: plain numbers, texts and tuples of them, which the ledger
-    records. `prepare` builds plan and answer of `statistics` and `estimate`; where one release depends on another,
-    subclass `AdaptiveMethod` and write it yourself, as the package's own methods do.
+    Fields of a method that is a dataclass are its settings: plain numbers, texts and tuples of them, which
+    the ledger records. `prepare` builds plan and answer of `statistics` and `estimate`; where one release
+    depends on another, subclass `AdaptiveMethod` and write it yourself, as the package's own methods do.
 
     Examples
     --------
@@ -327,8 +347,8 @@ class Method(AdaptiveMethod):
         Returns
         -------
         mapping of str to Fraction
-            Positive parts that add up to one, by the names of `statistics`: of epsilon, or of the squared mu of
-            Gaussian noise.
+            Positive parts that add up to one, by the names of `statistics`: of epsilon, or of the squared mu
+            of Gaussian noise.
         """
         names = list(self.statistics(public))
         return dict.fromkeys(names, Fraction(1, max(len(names), 1)))

@@ -1,7 +1,7 @@
 """Every method of the package, in one table: question, name, and for each level of protection how it is prepared.
 
-A row is all that a new method needs beside its module, its proof and its test: questions, plans, sites, the reference
-of sources, contracts and growth read it here.
+A row is all that a new method needs beside its module, its proof and its test: questions, plans, sites, the
+reference of sources, contracts and growth read it here.
 """
 
 from __future__ import annotations

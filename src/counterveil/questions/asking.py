@@ -27,6 +27,7 @@ from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
 from counterveil.results.question import Question, missing_caveats, with_trends
 from counterveil.results.released import ReleasedAnswer
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 
 Answer = TypeVar("Answer")
@@ -186,7 +187,7 @@ def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answe
         # Of several arms or outcomes there is no summary to ask for.
         two = session.study.arms is None and session.study.several is None
         return replace(found, repeat=repeat, by_arm={} if two and session.study.covariates else None)
-    rows = session.in_memory
+    rows = PublicData(session, found.guarantee.unit).columns_at_hand
     by_arm = None if rows is None else rows.cached("table one", lambda: table_one(rows))
     return replace(found, repeat=repeat, by_arm=by_arm)
 

@@ -1390,17 +1390,19 @@ class Session(BaseSession):
         name : str
             What the release is called in the answer and in the ledger, at most 60 letters.
         value : callable
-            From the rows to an exact number, int or Fraction, or to a list of them. The rows have `outcome` (whole
-            steps of its range, up to `cv.methods.OUTCOME_STEPS`), `arm`, `treated`, `covariates` by name,
-            `outcome_unit` (exact width of a step), `study` and `rows` (their number). Where it fails on the rows,
-            it counts as zero.
+            From the rows to an exact number, int or Fraction, or to a list of them. The rows have `outcome`
+            (whole steps of its range, up to `cv.methods.OUTCOME_STEPS`), `arm`, `treated`, `covariates` by
+            name, `outcome_unit` (exact width of a step), `study` and `rows` (their number). Where it fails on
+            the rows, it counts as zero.
         bound : int or Fraction
-            The most by which one person moves it, in its own units. The guarantee rests on it; floats are refused.
+            The most by which one person moves it, in its own units. The guarantee rests on it; floats are
+            refused.
         norm : {"absolute", "l1", "l2"}, default "absolute"
-            What `bound` is a bound of: one number, the sum of the absolute changes of a list, or the Euclidean
-            length of the change of a list.
+            What `bound` is a bound of: one number, the sum of the absolute changes of a list, or the
+            Euclidean length of the change of a list.
         protects : {"outcome", "treatment and outcome", "record"}
-            What is private, and so what of a person may change: the outcome; treatment and outcome; or everything.
+            What is private, and so what of a person may change: the outcome; treatment and outcome; or
+            everything.
         epsilon : number or str
             Privacy loss to spend, read exactly: 0.1 is one tenth, ``"1/3"`` one third. Positive.
         delta : number, default 0
@@ -1411,8 +1413,8 @@ class Session(BaseSession):
         mechanism : {"staircase", "laplace", "gaussian"}, optional
             Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance.
         request_id : str, optional
-            Name of this request. Repeating a named request returns the stored answer and costs nothing; `name`,
-            `bound` and `norm` must be the same, and stand for the function.
+            Name of this request. Repeating a named request returns the stored answer and costs nothing;
+            `name`, `bound` and `norm` must be the same, and stand for the function.
 
         Returns
         -------
@@ -1432,8 +1434,8 @@ class Session(BaseSession):
         Notes
         -----
         The answer satisfies differential privacy if the bound holds for all data sets that fit the study and
-        differ in what is private of one person. ``counterveil audit module:function`` is for methods; a bound of
-        a function is checked in the same way, by a proof and a search for data that refute it.
+        differ in what is private of one person. ``counterveil audit module:function`` is for methods; a bound
+        of a function is checked in the same way, by a proof and a search for data that refute it.
 
         Examples
         --------

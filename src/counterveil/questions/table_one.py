@@ -10,29 +10,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Table, silence
+from counterveil.data import Binary, Categories, Range, silence
 from counterveil.numerics.arrays import Floats
+from counterveil.rows.public import PublicRows
 
 # Cells that are worked on at once: short columns together, since each step costs more than its numbers.
 _CELLS = 1 << 14
 
 
 @silence()
-def table_one(table: Table) -> dict[str, Any] | None:
+def table_one(columns: PublicRows) -> dict[str, Any] | None:
     """Return means and standard deviations of numbers, and shares of labels, by arm; None without covariates.
 
     Standardised differences are those of the last arm and the first, in the root of their mean variance. Only for
     questions that protect outcomes: everything here is read off covariates and treatments as they are.
     """
-    domains = table.study.covariates
+    domains = columns.study.covariates
     if not domains:
         return None
-    inside = {arm: np.flatnonzero(where) for arm, where in _arms(table).items()}
-    shown = {kind: _by_arm(table, kind, list(inside.values())) for kind in (Range, Binary)}
+    inside = {arm: np.flatnonzero(where) for arm, where in _arms(columns).items()}
+    shown = {kind: _by_arm(columns, kind, list(inside.values())) for kind in (Range, Binary)}
     rows: list[dict[str, Any]] = []
     for name, domain in domains.items():
         if isinstance(domain, Categories):
-            codes = table.covariates[name].astype(np.intp)
+            codes = columns.covariates[name].astype(np.intp)
             counts = [np.bincount(codes[arm], minlength=len(domain.labels)) for arm in inside.values()]
             sizes = [max(len(arm), 1) for arm in inside.values()]
             shares = [(count / size).tolist() for count, size in zip(counts, sizes, strict=True)]
@@ -49,14 +50,16 @@ def table_one(table: Table) -> dict[str, Any] | None:
     return {"arms": arms, "covariates": rows}
 
 
-def _by_arm(table: Table, kind: type, arms: list[NDArray[np.intp]]) -> dict[str, list[tuple[float, float]]]:
+def _by_arm(
+    columns: PublicRows, kind: type, arms: list[NDArray[np.intp]]
+) -> dict[str, list[tuple[float, float]]]:
     """Return mean and standard deviation in each arm of all covariates of one kind, several columns at a time."""
-    names = [name for name, domain in table.study.covariates.items() if isinstance(domain, kind)]
+    names = [name for name, domain in columns.study.covariates.items() if isinstance(domain, kind)]
     found: dict[str, list[tuple[float, float]]] = {}
-    together = max(1, _CELLS // max(1, table.rows))
+    together = max(1, _CELLS // max(1, columns.rows))
     for start in range(0, len(names), together):
         own = names[start : start + together]
-        values = np.array([table.covariates[name] for name in own])
+        values = np.array([columns.covariates[name] for name in own])
         figures = (_of_rows(values.take(arm, axis=1), kind is Range) for arm in arms)
         found |= zip(own, map(list, zip(*figures, strict=True)), strict=True)
     return found
@@ -73,11 +76,11 @@ def _of_rows(part: Floats, spread: bool) -> Iterable[tuple[float, float]]:
     return zip(means.tolist(), np.sqrt(np.add.reduce(part, axis=1) / (count - 1)).tolist(), strict=True)
 
 
-def _arms(table: Table) -> dict[str, Any]:
+def _arms(columns: PublicRows) -> dict[str, Any]:
     """Return which rows are in which arm: treated and control, or all arms with the reference first."""
-    if table.study.arms is None:
-        return {"treated": table.treated, "control": ~table.treated}
-    return {str(label): table.arm == code for code, label in enumerate(table.study.treatment_labels)}
+    if columns.study.arms is None:
+        return {"treated": columns.treated, "control": ~columns.treated}
+    return {str(label): columns.arm == code for code, label in enumerate(columns.study.treatment_labels)}
 
 
 def _share(name: str, shares: list[float]) -> dict[str, Any]:

@@ -41,8 +41,15 @@ class PublicRows:
         By name: values inside their bounds, or codes of labels in the order of their declaration.
     arm, treated : ndarray
         Place of each row's arm, and whether it is another than the reference. Public with outcomes alone
-    private. cluster : ndarray of int, or None
+        private.
+    cluster : ndarray of int, or None
         Place of each row's cluster. Public with outcomes alone private.
+    score : ndarray of float64, or None
+        Every row's declared probability of treatment; None where the study declares none.
+    outcome_unit : Fraction
+        Exact length of one step of the outcome, in its units.
+    unit : Unit
+        What is private.
     """
 
     _table: Table
@@ -116,7 +123,18 @@ class PublicRows:
         return PublicRows(replace(self._table, study=study, covariates=columns), self.unit)
 
     def take(self, rows: slice | NDArray[np.intp]) -> PublicRows:
-        """Return the same of some rows, which were chosen by what is public."""
+        """Return the same of some rows, which were chosen by what is public.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            Places of the rows.
+
+        Returns
+        -------
+        PublicRows
+            These rows, in this order.
+        """
         return PublicRows(self._table.take(rows), self.unit)
 
     def _require(self, what: str, public: bool) -> None:
@@ -176,6 +194,12 @@ class PublicData:
     def columns(self) -> PublicRows:
         """The public columns, all in memory."""
         return PublicRows(self._session.table, self.unit)
+
+    @property
+    def columns_at_hand(self) -> PublicRows | None:
+        """The public columns if rows are in memory already, None where they lie elsewhere."""
+        table = self._session.in_memory
+        return None if table is None else PublicRows(table, self.unit)
 
     @property
     def arm_sizes(self) -> tuple[int, ...]:

@@ -87,7 +87,18 @@ class Statistic(ABC):
         return _KINDS[self.norm]
 
     def declared_bound(self) -> Fraction:
-        """Return the exact bound; raises CV-P840 where none is declared, before anything is spent."""
+        """Return the exact bound.
+
+        Returns
+        -------
+        Fraction
+            `bound`, in units of `value`.
+
+        Raises
+        ------
+        CounterveilError
+            No bound, or one that is not exact and positive: CV-P840.
+        """
         bound: Any = getattr(self, "bound", None)
         exact = isinstance(bound, Rational) and not isinstance(bound, bool)
         if not exact or bound <= 0 or self.norm not in _KINDS:
@@ -95,10 +106,24 @@ class Statistic(ABC):
         return Fraction(bound.numerator, bound.denominator)
 
     def release(self, gate: Gate, name: str, length: int = 1) -> Released | ReleasedVector:
-        """Return the statistic of all rows with the noise that the plan pays for under `name`.
+        """Return the statistic of all rows with the noise that the plan pays for.
 
         Where `value` fails on the rows, or has another length than on made-up rows, it counts as zero: an
         error would tell something about them.
+
+        Parameters
+        ----------
+        gate : Gate
+            What a method is given to release at.
+        name : str
+            Name of the release in the plan; each passes once.
+        length : int, default 1
+            How many numbers it has, public.
+
+        Returns
+        -------
+        Released or ReleasedVector
+            The number, or the numbers, with noise of a known distribution.
         """
         bound = self.declared_bound()
         exact = values_or_zero(self, gate.rows.table, length)

@@ -392,7 +392,15 @@ Keep = Callable[[str, list[str], Callable[[], list[str]]], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A released number: the noisy value and the public noise distribution."""
+    """A released number: the noisy value and the public noise distribution.
+
+    Attributes
+    ----------
+    value : Fraction
+        The number with its noise, in the units of what was released; ``float(released)`` is the nearest double.
+    noise : mechanism
+        Distribution of the noise: `variance`, `cdf` and `quantile`.
+    """
 
     value: Fraction
     noise: KnownSensitivityMechanism | Box
@@ -403,13 +411,27 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedVector:
-    """Numbers released together; `variance` is that of the noise of each of them."""
+    """Numbers released together.
+
+    Attributes
+    ----------
+    values : tuple of Fraction
+        The numbers with their noise, in the units of what was released.
+    variance : float
+        Variance of the noise of each of them.
+    """
 
     values: tuple[Fraction, ...]
     variance: float
 
     def floats(self) -> NDArray[np.float64]:
-        """Return the values as an array."""
+        """Return the values as an array.
+
+        Returns
+        -------
+        ndarray of float64
+            The nearest doubles, in their order.
+        """
         return np.array([float(value) for value in self.values])
 
 
