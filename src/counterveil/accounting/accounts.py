@@ -443,12 +443,11 @@ def _written_access_policy(text: str) -> AccessPolicy:
     return AccessPolicy.from_dict(json.loads(text))
 
 
-def account_of(store: Store, dataset: str) -> Account:
+def account_of(known: Standing) -> Account:
     """Return what a data set was granted, what is spent and what is left."""
-    known = Standing(store, dataset)
     levels, totals = known.levels, known.totals
     return Account(
-        dataset=dataset,
+        dataset=known.row.dataset,
         budget=levels.outcome.budget,
         record_budget=levels.record.budget,
         rule=levels.outcome.name,
@@ -465,9 +464,9 @@ def account_of(store: Store, dataset: str) -> Account:
     )
 
 
-def account_remarks(store: Store, dataset: str, unit: Unit, treatment: str) -> tuple[str, ...]:
+def account_remarks(known: Standing, unit: Unit, treatment: str) -> tuple[str, ...]:
     """Return what the guarantee of an answer that protects `unit` must say about its account."""
-    known, said = Standing(store, dataset), []
+    dataset, said = known.row.dataset, []
     requests, unproved = known.counted
     if unproved:
         said.append(

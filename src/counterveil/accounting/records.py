@@ -441,14 +441,12 @@ class Store(ABC):
 
     def _rows(self, where: str, *values: object) -> list[Row]:
         found = self._run(f"SELECT {_COLUMNS} FROM {self.table} {where}", *values)
-        return [_row(fields) for fields in found]
-
-
-def _row(fields: tuple[Any, ...]) -> Row:
-    """Return the row; a damaged page can hold values of other kinds than were written."""
-    if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
-        raise refusal("CV-L016", problem="an entry of the ledger is damaged", got="a column of another type")
-    return Row(*fields)
+        # A damaged page can hold values of other kinds than were written.
+        if any(type(seq) is not int or any(type(text) is not str for text in texts) for seq, *texts in found):
+            raise refusal(
+                "CV-L016", problem="an entry of the ledger is damaged", got="a column of another type"
+            )
+        return [Row(*fields) for fields in found]
 
 
 def sync(path: Path) -> None:

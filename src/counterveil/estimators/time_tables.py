@@ -70,7 +70,8 @@ class TableRelease:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise of each number."""
-        return counts_noise(self.plan, NAME, self.tables.l1, self.tables.l2)
+        tables = self.tables
+        return counts_noise(self.plan, NAME, tables.l1, tables.l2)
 
     @property
     def noise(self) -> TableNoise:

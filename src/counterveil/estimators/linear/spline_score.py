@@ -48,7 +48,8 @@ class ScoredRows:
 def covariate_rows(rows: PublicRows) -> ComputedRows:
     """Return a row (n,) of values or codes for each covariate, read where it is."""
     names = list(rows.study.covariates)
-    return ComputedRows(len(names), lambda place: rows.covariates[names[place]])
+    columns = rows.covariates
+    return ComputedRows(len(names), lambda place: columns[names[place]])
 
 
 class ColumnLogistic:
