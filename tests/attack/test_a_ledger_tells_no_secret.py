@@ -16,7 +16,7 @@ from tests.command_line import said
 import counterveil as cv
 from counterveil.accounting import Answered, Uses, open_ledger
 from counterveil.accounting import ledger as ledger_module
-from counterveil.accounting.records import Store
+from counterveil.accounting.sql_store import Store
 from counterveil.cli.requests import charging
 from counterveil.data import Range, Study
 from counterveil.errors import CounterveilError, LedgerError

@@ -14,7 +14,8 @@ from typing import Any
 
 from counterveil.accounting.access_policy import DROP, AccessPolicy, Looks, Uses, quoted, rules_of
 from counterveil.accounting.composition import Cost, Levels, Remaining, SumRule, Totals, shorten_up
-from counterveil.accounting.records import SCHEMA_VERSION, Account, Posting, Row, Store
+from counterveil.accounting.records import Account, Posting, Row
+from counterveil.accounting.sql_store import Store
 from counterveil.errors import (
     BudgetError,
     CounterveilError,
@@ -169,12 +170,6 @@ def unknown_dataset(dataset: str, known: list[str]) -> CounterveilError:
     """Return the refusal for a data set that was never registered."""
     listed = ", ".join(repr(name) for name in known[:10]) or "none yet"
     return refusal("CV-L004", dataset=dataset, listed=listed)
-
-
-def check_version(version: object) -> None:
-    """Raise CV-L003 for a ledger that another version of the package wrote."""
-    if version != SCHEMA_VERSION:
-        raise refusal("CV-L003", schema_version=SCHEMA_VERSION, version=version)
 
 
 def not_kept(request_id: str, why: LedgerError) -> CounterveilError:

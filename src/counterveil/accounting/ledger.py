@@ -56,8 +56,8 @@ from counterveil.accounting.accounts import (
 )
 from counterveil.accounting.checkpoint import FileCheckpoint, Mark
 from counterveil.accounting.composition import GaussianRule, Levels, Totals, check_charge, limit_holds
-from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
-from counterveil.accounting.sql_store import MemoryStore, SqliteStore, create_file
+from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, VerifyReport
+from counterveil.accounting.sql_store import MemoryStore, SqliteStore, Store, create_file
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
