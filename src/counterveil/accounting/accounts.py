@@ -8,6 +8,8 @@ import os
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -262,6 +264,25 @@ def seal(
     if kind not in _LONGEST:
         _keep(row, whole)
     return row
+
+
+@dataclass(slots=True)
+class ChainEnd:
+    """Where the chain of entries ends within one write transaction: nobody else appends before that is over."""
+
+    store: Store
+    newest: Row
+
+    def append(
+        self, kind: str, dataset: str, request_id: str, facts: dict[str, object], name: str = ""
+    ) -> Row:
+        """Append an entry with the day, and with the role that the database knows the writer by."""
+        stamp = {"at": datetime.now(UTC).date().isoformat()}
+        stamp |= {"role": self.store.role} if self.store.role else {}
+        row = seal(self.newest.seq + 1, self.newest.hash, kind, dataset, request_id, stamp | facts, name)
+        self.store.append(row)
+        self.newest = row
+        return row
 
 
 def unseal(row: Row) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -20,6 +19,7 @@ from counterveil.accounting import accounts as refusals
 from counterveil.accounting.access_policy import AccessPolicy, Uses, names, quoted
 from counterveil.accounting.accounts import (
     GENESIS,
+    ChainEnd,
     Standing,
     account_of,
     account_remarks,
@@ -45,7 +45,6 @@ from counterveil.accounting.accounts import (
     read_entry,
     read_total,
     registration_of,
-    seal,
     study_after,
     study_of,
     study_spent,
@@ -557,25 +556,6 @@ _FAILED = "(failed)"
 _PASSING = ("CV-L009", "CV-L010", "CV-L063")
 
 
-@dataclass(slots=True)
-class _Writing:
-    """A write transaction: nobody else appends before it ends, so its newest entry is that of the ledger."""
-
-    store: Store
-    newest: Row
-
-    def append(
-        self, kind: str, dataset: str, request_id: str, facts: dict[str, object], name: str = ""
-    ) -> Row:
-        """Append an entry with the day, and with the role that the database knows the writer by."""
-        written = {"at": datetime.now(UTC).date().isoformat()}
-        written |= {"role": self.store.role} if self.store.role else {}
-        row = seal(self.newest.seq + 1, self.newest.hash, kind, dataset, request_id, written | facts, name)
-        self.store.append(row)
-        self.newest = row
-        return row
-
-
 class Ledger:
     """An append-only record of privacy budgets, requests, releases and answers.
 
@@ -718,12 +698,12 @@ class Ledger:
             if not isinstance(granted, Budget):
                 raise refusal("CV-P662", got=granted)
         levels = Levels.granted(budget, record_budget, rule)
-        with self._writing() as writing:
+        with self._writing() as end:
             before = self._store.registration(dataset)
             own = None if access_policy is None else access_policy.to_dict()
             facts = levels.to_dict() | {"access_policy": own, "note": note, "asked_by": self._analyst}
             if before is None:
-                writing.append("register", dataset, "", facts)
+                end.append("register", dataset, "", facts)
             elif differing := differences(unseal(before), facts):
                 raise refusal("CV-L005", dataset=dataset, differing="; ".join(differing))
         return self.account(dataset)
@@ -757,7 +737,7 @@ class Ledger:
         """
         refusals.check_name("dataset", dataset)
         listed = names(columns, "public")
-        with self._writing() as writing:
+        with self._writing() as end:
             known = Standing(self._store, dataset)
             policy = known.access_policy
             new = set(listed).difference(known.published if policy is None else policy.public)
@@ -770,7 +750,7 @@ class Ledger:
             facts: dict[str, object] = {"public": sorted(new), "registered": known.row.hash}
             facts["asked_by"] = self._analyst
             place = str(len(self._store.published(dataset)) + 1)
-            writing.append("publish", dataset, "", facts, place)
+            end.append("publish", dataset, "", facts, place)
 
     def unpublished(self, dataset: str, columns: Iterable[str]) -> tuple[str, ...]:
         """Return the columns that must be published before the first request may make them public.
@@ -856,7 +836,7 @@ class Ledger:
         if simulated and self._store.lasting:
             raise refusal("CV-L008")
         check_charge(charge)
-        with self._writing() as writing:
+        with self._writing() as end:
             known = Standing(self._store, dataset)
             seen = self._seen(dataset, request_id, fingerprint, (charge.to_dict(), description))
             if seen is not None:
@@ -871,7 +851,7 @@ class Ledger:
                 "registered": known.row.hash,
                 "study": study_after(self._store, dataset, request_id, charge),
             }
-            row = writing.append("reserve", dataset, request_id, facts)
+            row = end.append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
 
     def _charged(self, known: Standing, request_id: str, uses: Uses, charge: Charge) -> dict[str, object]:
@@ -1044,12 +1024,12 @@ class Ledger:
         if found is None:
             # Drawn outside of a transaction, as passes over rows take long; nothing but this function sees it.
             drawn = {"bounds": bounds, "values": draw()}
-            with self._keeping(reservation), self._writing() as writing:
-                kept, settled = self._followed(reservation)
-                found = self._released(reservation, name)
-                if found is None and settled is None:
+            with self._keeping(reservation), self._writing() as end:
+                kept, rows = self._followed(reservation, name)
+                found = unseal(rows["release"]) if "release" in rows else None
+                if found is None and "settle" not in rows:
                     found = drawn
-                    writing.append("release", reservation.dataset, reservation.request_id, drawn | kept, name)
+                    end.append("release", reservation.dataset, reservation.request_id, drawn | kept, name)
         if found is None or found["bounds"] != bounds:
             raise refusal("CV-L006", request_id=reservation.request_id, got="a release of other bounds")
         values: list[str] = found["values"]
@@ -1098,23 +1078,26 @@ class Ledger:
             that cannot be written (CV-L065).
         """
         read = refusals.read_json(answer)
-        with self._keeping(reservation), self._writing() as writing:
-            kept, settled = self._followed(reservation)
+        with self._keeping(reservation), self._writing() as end:
+            kept, rows = self._followed(reservation)
+            settled = rows.get("settle")
             if settled is None:
                 facts = {"answer": answer} | kept
-                writing.append("settle", reservation.dataset, reservation.request_id, facts)
+                end.append("settle", reservation.dataset, reservation.request_id, facts)
         return read if settled is None else refusals.read_json(unseal(settled)["answer"])
 
-    def _followed(self, reservation: Reservation) -> tuple[dict[str, object], Row | None]:
-        """Return what the entries that follow a reservation repeat of it, and its settle entry if there is one."""
-        dataset, request_id = reservation.dataset, reservation.request_id
-        reserved = self._store.of_request(dataset, request_id, "reserve")
+    def _followed(
+        self, reservation: Reservation, release: str = ""
+    ) -> tuple[dict[str, object], dict[str, Row]]:
+        """Return what the entries that follow a reservation repeat of it, and which of them there are, by kind."""
+        rows = self._store.request_rows(reservation.dataset, reservation.request_id, release)
+        reserved = rows.get("reserve")
         if reserved is None or reserved.seq != reservation.seq:
-            raise refusal("CV-L013", request_id=request_id)
+            raise refusal("CV-L013", request_id=reservation.request_id)
         # The time is that of the reservation: the difference would tell how long the rows took.
         facts = read_entry(reserved)
         kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at", "role") if name in facts}
-        return kept, self._store.of_request(dataset, request_id, "settle")
+        return kept, rows
 
     @contextmanager
     def _keeping(self, reservation: Reservation) -> Iterator[None]:
@@ -1410,11 +1393,11 @@ class Ledger:
         CounterveilError
             A place that cannot be used (CV-L068), or written (CV-L063).
         """
-        with self._writing() as writing:
+        with self._writing() as end:
             checkpoint = checkpoint_at(recorded(place), self._checkpoints.ledger)
-            checkpoint.create(Mark(self._checkpoints.ledger, writing.newest.seq, writing.newest.hash))
+            checkpoint.create(Mark(self._checkpoints.ledger, end.newest.seq, end.newest.hash))
             self._checkpoints.add(checkpoint)
-            self._checkpoints.check(self._store, self._checkpoints.marks(), writing.newest)
+            self._checkpoints.check(self._store, self._checkpoints.marks(), end.newest)
 
     def verify(self, head_hash: str | None = None, *, full: bool = True) -> VerifyReport:
         """Recompute hashes, running totals and budgets of the entries.
@@ -1501,20 +1484,19 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[_Writing]:
+    def _writing(self) -> Iterator[ChainEnd]:
         with self._turn:
             self._check_usable()
             if self._inspect:
                 raise refusal("CV-L015", problem="a ledger that was opened for inspection")
             with self._store.writing():
-                marks, last = self._checkpoints.marks(), self._store.last()
-                self._checkpoints.check(self._store, marks, last)
-                writing = _Writing(self._store, _present(last))
-                yield writing
+                # Checkpoints are moved after a commit: while nobody commits none of them gets ahead of `last`.
+                last = self._store.last()
+                self._checkpoints.check(self._store, self._checkpoints.marks(), last)
+                end = ChainEnd(self._store, _present(last))
+                yield end
             # Before anybody acts on the entry: what is not in the checkpoints has led to nothing.
-            self._checkpoints.advance(
-                writing.newest.seq, writing.newest.hash, appended=writing.newest != last
-            )
+            self._checkpoints.advance(end.newest.seq, end.newest.hash, appended=end.newest != last)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

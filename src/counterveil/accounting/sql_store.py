@@ -133,6 +133,15 @@ class Store(ABC):
         )
         return self._one(f"WHERE {where}", dataset, request_id, kind, name)
 
+    def request_rows(self, dataset: str, request_id: str, release: str) -> dict[str, Row]:
+        """Return the entries of a request by kind: its reservation, its answer, and its release of this name."""
+        rows = self._rows(
+            f"WHERE dataset = {self.mark} AND request_id = {self.mark} "
+            f"AND kind IN ('reserve', 'release', 'settle') AND name IN ('', {self.mark})",
+            *(dataset, request_id, release),
+        )
+        return {row.kind: row for row in rows if row.name == (release if row.kind == "release" else "")}
+
     def registrations(self) -> list[Row]:
         """Return the register entries in order."""
         return self._rows("WHERE kind = 'register' ORDER BY seq")
