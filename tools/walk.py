@@ -24,7 +24,7 @@ import counterveil as cv
 
 PACKAGE = str(Path(cv.__file__).resolve().parent)
 ROWS = 1000
-_MOST_CHANGES = 60  # that are listed
+_MOST_CHANGES = 40  # that are listed
 _INSIDE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>", "<module>")
 
 
