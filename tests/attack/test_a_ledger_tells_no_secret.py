@@ -15,8 +15,8 @@ from tests.command_line import said
 
 import counterveil as cv
 from counterveil.accounting import Answered, Uses, open_ledger
-from counterveil.accounting import ledger as ledger_module
-from counterveil.accounting.records import Store
+from counterveil.accounting import accounts as accounts_module
+from counterveil.accounting.sql_store import Store
 from counterveil.cli.requests import charging
 from counterveil.data import Range, Study
 from counterveil.errors import CounterveilError, LedgerError
@@ -124,7 +124,7 @@ STUDY = cv.Study("treated", cv.Outcome("relapse", (0, 1)), assignment=cv.Trial()
 @pytest.fixture
 def stepping_clock(monkeypatch):
     """A clock that goes on by 40 ms whenever it is read."""
-    real = ledger_module.datetime
+    real = accounts_module.datetime
 
     class Clock(real):
         steps = 0
@@ -134,7 +134,7 @@ def stepping_clock(monkeypatch):
             cls.steps += 1
             return real(2026, 5, 1, 12, 0, 0, 40_000 * cls.steps, tzinfo=zone)
 
-    monkeypatch.setattr(ledger_module, "datetime", Clock)
+    monkeypatch.setattr(accounts_module, "datetime", Clock)
 
 
 def test_entries_carry_a_day_and_settling_the_day_of_reserving(tmp_path, stepping_clock):
@@ -148,7 +148,7 @@ def test_entries_carry_a_day_and_settling_the_day_of_reserving(tmp_path, steppin
 
 
 def test_an_answer_after_midnight_carries_the_day_of_its_reservation(tmp_path, monkeypatch):
-    real = ledger_module.datetime
+    real = accounts_module.datetime
     days = iter([1, 1, 2, 2, 2, 2])
 
     class Clock(real):
@@ -156,7 +156,7 @@ def test_an_answer_after_midnight_carries_the_day_of_its_reservation(tmp_path, m
         def now(cls, zone=None):
             return real(2026, 5, next(days), tzinfo=zone)
 
-    monkeypatch.setattr(ledger_module, "datetime", Clock)
+    monkeypatch.setattr(accounts_module, "datetime", Clock)
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
         book.register("people", cv.Budget(3), access_policy=cv.drafting.AccessPolicy(public=["treated"]))
         cv.ate(DATA, STUDY, protects="outcome", epsilon=1, ledger=book)

@@ -8,13 +8,16 @@ import os
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from counterveil.accounting.access_policy import DROP, AccessPolicy, Looks, Uses, quoted, rules_of
 from counterveil.accounting.composition import Cost, Levels, Remaining, SumRule, Totals, shorten_up
-from counterveil.accounting.records import SCHEMA_VERSION, Account, Posting, Row, Store
+from counterveil.accounting.records import Account, Posting, Row
+from counterveil.accounting.sql_store import Store
 from counterveil.errors import (
     BudgetError,
     CounterveilError,
@@ -171,12 +174,6 @@ def unknown_dataset(dataset: str, known: list[str]) -> CounterveilError:
     return refusal("CV-L004", dataset=dataset, listed=listed)
 
 
-def check_version(version: object) -> None:
-    """Raise CV-L003 for a ledger that another version of the package wrote."""
-    if version != SCHEMA_VERSION:
-        raise refusal("CV-L003", schema_version=SCHEMA_VERSION, version=version)
-
-
 def not_kept(request_id: str, why: LedgerError) -> CounterveilError:
     """Return the refusal for a release or an answer that could not be stored after its budget was spent."""
     return refusal("CV-L065", request_id=request_id, what=why.code, got=why.got)
@@ -267,6 +264,25 @@ def seal(
     if kind not in _LONGEST:
         _keep(row, whole)
     return row
+
+
+@dataclass(slots=True)
+class ChainEnd:
+    """Where the chain of entries ends within one write transaction: nobody else appends before that is over."""
+
+    store: Store
+    newest: Row
+
+    def append(
+        self, kind: str, dataset: str, request_id: str, facts: dict[str, object], name: str = ""
+    ) -> Row:
+        """Append an entry with the day, and with the role that the database knows the writer by."""
+        stamp = {"at": datetime.now(UTC).date().isoformat()}
+        stamp |= {"role": self.store.role} if self.store.role else {}
+        row = seal(self.newest.seq + 1, self.newest.hash, kind, dataset, request_id, stamp | facts, name)
+        self.store.append(row)
+        self.newest = row
+        return row
 
 
 def unseal(row: Row) -> dict[str, Any]:
@@ -443,12 +459,11 @@ def _written_access_policy(text: str) -> AccessPolicy:
     return AccessPolicy.from_dict(json.loads(text))
 
 
-def account_of(store: Store, dataset: str) -> Account:
+def account_of(known: Standing) -> Account:
     """Return what a data set was granted, what is spent and what is left."""
-    known = Standing(store, dataset)
     levels, totals = known.levels, known.totals
     return Account(
-        dataset=dataset,
+        dataset=known.row.dataset,
         budget=levels.outcome.budget,
         record_budget=levels.record.budget,
         rule=levels.outcome.name,
@@ -465,9 +480,9 @@ def account_of(store: Store, dataset: str) -> Account:
     )
 
 
-def account_remarks(store: Store, dataset: str, unit: Unit, treatment: str) -> tuple[str, ...]:
+def account_remarks(known: Standing, unit: Unit, treatment: str) -> tuple[str, ...]:
     """Return what the guarantee of an answer that protects `unit` must say about its account."""
-    known, said = Standing(store, dataset), []
+    dataset, said = known.row.dataset, []
     requests, unproved = known.counted
     if unproved:
         said.append(

@@ -184,8 +184,8 @@ def split_epsilon(epsilon: Number, shares: Sequence[Number]) -> tuple[Fraction, 
     >>> split_epsilon(1, [1, 3])
     (Fraction(1, 4), Fraction(3, 4))
     """
-    total = _positive(epsilon, "epsilon")
-    return tuple(total * weight for weight in _weights(shares))
+    total, weights = _total_and_weights(epsilon, "epsilon", shares)
+    return tuple(total * weight for weight in weights)
 
 
 def split_mu(mu: Number, shares: Sequence[Number]) -> tuple[Fraction, ...]:
@@ -214,23 +214,20 @@ def split_mu(mu: Number, shares: Sequence[Number]) -> tuple[Fraction, ...]:
     >>> [round(float(mu), 2) for mu in split_mu(1, [1, 1])]
     [0.71, 0.71]
     """
-    squared = _positive(mu, "mu") ** 2
-    return tuple(sqrt_down(squared * weight) for weight in _weights(shares))
+    total, weights = _total_and_weights(mu, "mu", shares)
+    return tuple(sqrt_down(total**2 * weight) for weight in weights)
 
 
-def _positive(value: Number, name: str) -> Fraction:
-    number = exact(value, name)
-    if number <= 0:
-        raise refusal("CV-B003", expected=f"{name} > 0", got=f"{name}={value!r}")
-    return number
-
-
-def _weights(shares: Sequence[Number]) -> list[Fraction]:
+def _total_and_weights(value: Number, name: str, shares: Sequence[Number]) -> tuple[Fraction, list[Fraction]]:
+    """Return a total as an exact rational, and shares as parts of one; CV-B003 where one is not positive."""
+    total = exact(value, name)
     numbers = [exact(share, "share") for share in shares]
+    if total <= 0:
+        raise refusal("CV-B003", expected=f"{name} > 0", got=f"{name}={value!r}")
     if not numbers or any(number <= 0 for number in numbers):
         raise refusal("CV-B003", expected="at least one share, each positive", got=f"shares={list(shares)!r}")
-    total = sum(numbers)
-    return numbers if total == 1 else [number / total for number in numbers]
+    whole = sum(numbers)
+    return total, numbers if whole == 1 else [number / whole for number in numbers]
 
 
 # The privacy loss distribution of a fixed plan, through dp-accounting's functional interface.

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -20,6 +19,7 @@ from counterveil.accounting import accounts as refusals
 from counterveil.accounting.access_policy import AccessPolicy, Uses, names, quoted
 from counterveil.accounting.accounts import (
     GENESIS,
+    ChainEnd,
     Standing,
     account_of,
     account_remarks,
@@ -45,7 +45,6 @@ from counterveil.accounting.accounts import (
     read_entry,
     read_total,
     registration_of,
-    seal,
     study_after,
     study_of,
     study_spent,
@@ -56,8 +55,8 @@ from counterveil.accounting.accounts import (
 )
 from counterveil.accounting.checkpoint import FileCheckpoint, Mark
 from counterveil.accounting.composition import GaussianRule, Levels, Totals, check_charge, limit_holds
-from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
-from counterveil.accounting.sql_store import MemoryStore, SqliteStore, create_file
+from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, VerifyReport
+from counterveil.accounting.sql_store import MemoryStore, SqliteStore, Store, create_file
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
@@ -94,9 +93,8 @@ class Checkpoints:
         """Return what all checkpoints hold; read it before a view of the ledger is opened, which may be older."""
         return [self._mark(checkpoint) for checkpoint in self._checkpoints]
 
-    def check(self, store: Store, marks: list[Mark]) -> None:
-        """Raise unless the ledger holds the entries that the checkpoints hold."""
-        last = store.last()
+    def check(self, store: Store, marks: list[Mark], last: Row | None) -> None:
+        """Raise unless the ledger, whose newest entry is `last`, holds the entries that the checkpoints hold."""
         self._behind = any(last is None or mark.seq < last.seq for mark in marks)
         for mark in marks:
             check_contains(store, mark.seq, mark.hash)
@@ -442,8 +440,9 @@ def check_opened(store: Store, checkpoints: Checkpoints) -> None:
     if store.lasting:
         marks = checkpoints.marks()
         with store.reading():
-            checkpoints.check(store, marks)
-            check_last(store)
+            last = store.last()
+            checkpoints.check(store, marks, last)
+            check_last(store, last)
 
 
 def verified(store: Store, checkpoints: Checkpoints, head_hash: str | None, *, full: bool) -> VerifyReport:
@@ -476,7 +475,7 @@ def _chain(store: Store, head_hash: str | None, start: tuple[int, str] | None, *
 def _lost(store: Store, checkpoints: Checkpoints, marks: list[Mark]) -> str | None:
     """Return what the checkpoints have against the ledger, None if nothing."""
     try:
-        checkpoints.check(store, marks)
+        checkpoints.check(store, marks, store.last())
         return None
     except LedgerError as error:
         return _found(error)
@@ -508,9 +507,8 @@ def first_problem(store: Store) -> str | None:
     return None
 
 
-def check_last(store: Store) -> None:
-    """Raise CV-L016 unless the newest entries follow each other, and are what lookups find."""
-    last = store.last()
+def check_last(store: Store, last: Row | None) -> None:
+    """Raise CV-L016 unless the newest entries, which end with `last`, follow each other and are what lookups find."""
     start = 0 if last is None else max(0, last.seq - LINKS)
     before = store.at(start)
     if last is None or before is None:
@@ -629,6 +627,8 @@ class Ledger:
         self._process = os.getpid()
         self._open = True
         self._turn = threading.RLock()  # one connection serves all threads of the process
+        # The account that was read last, the newest entry at the time, and where the account stands.
+        self._read_last: tuple[str, Row, Standing] | None = None
         if not inspect:
             check_opened(store, self._checkpoints)
 
@@ -698,12 +698,12 @@ class Ledger:
             if not isinstance(granted, Budget):
                 raise refusal("CV-P662", got=granted)
         levels = Levels.granted(budget, record_budget, rule)
-        with self._writing():
+        with self._writing() as end:
             before = self._store.registration(dataset)
             own = None if access_policy is None else access_policy.to_dict()
             facts = levels.to_dict() | {"access_policy": own, "note": note, "asked_by": self._analyst}
             if before is None:
-                self._append("register", dataset, "", facts)
+                end.append("register", dataset, "", facts)
             elif differing := differences(unseal(before), facts):
                 raise refusal("CV-L005", dataset=dataset, differing="; ".join(differing))
         return self.account(dataset)
@@ -737,7 +737,7 @@ class Ledger:
         """
         refusals.check_name("dataset", dataset)
         listed = names(columns, "public")
-        with self._writing():
+        with self._writing() as end:
             known = Standing(self._store, dataset)
             policy = known.access_policy
             new = set(listed).difference(known.published if policy is None else policy.public)
@@ -750,7 +750,7 @@ class Ledger:
             facts: dict[str, object] = {"public": sorted(new), "registered": known.row.hash}
             facts["asked_by"] = self._analyst
             place = str(len(self._store.published(dataset)) + 1)
-            self._append("publish", dataset, "", facts, place)
+            end.append("publish", dataset, "", facts, place)
 
     def unpublished(self, dataset: str, columns: Iterable[str]) -> tuple[str, ...]:
         """Return the columns that must be published before the first request may make them public.
@@ -774,7 +774,7 @@ class Ledger:
             An unknown account (CV-L004).
         """
         with self._reading():
-            return Standing(self._store, dataset).unpublished(columns)
+            return self._standing(dataset).unpublished(columns)
 
     def reserve(
         self,
@@ -836,7 +836,7 @@ class Ledger:
         if simulated and self._store.lasting:
             raise refusal("CV-L008")
         check_charge(charge)
-        with self._writing():
+        with self._writing() as end:
             known = Standing(self._store, dataset)
             seen = self._seen(dataset, request_id, fingerprint, (charge.to_dict(), description))
             if seen is not None:
@@ -851,7 +851,7 @@ class Ledger:
                 "registered": known.row.hash,
                 "study": study_after(self._store, dataset, request_id, charge),
             }
-            row = self._append("reserve", dataset, request_id, facts)
+            row = end.append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
 
     def _charged(self, known: Standing, request_id: str, uses: Uses, charge: Charge) -> dict[str, object]:
@@ -889,7 +889,7 @@ class Ledger:
             (CV-L004).
         """
         with self._reading():
-            known = Standing(self._store, dataset)
+            known = self._standing(dataset)
             access_policy = known.access_policy
             published = known.published if access_policy is None else ()
         check_study(access_policy, uses, self._store.lasting, published)
@@ -917,7 +917,7 @@ class Ledger:
             (CV-L004).
         """
         with self._reading():
-            check_offer(Standing(self._store, dataset), uses, face, request_id, self._store.lasting)
+            check_offer(self._standing(dataset), uses, face, request_id, self._store.lasting)
 
     def check_rows(self, dataset: str, rows: Callable[[], int], smallest: Callable[[], int | None]) -> None:
         """Check that a request is about as many rows, and arms as large, as the access policy asks for.
@@ -938,7 +938,7 @@ class Ledger:
             Too few rows (CV-L044), or an arm without a public size (CV-L070).
         """
         with self._reading():
-            access_policy = Standing(self._store, dataset).access_policy
+            access_policy = self._standing(dataset).access_policy
         if access_policy is not None and access_policy.min_rows:
             check_rows(access_policy, rows())
         if access_policy is not None and access_policy.min_arm:
@@ -962,7 +962,7 @@ class Ledger:
             Another rule than the policy's (CV-L043); an unknown account (CV-L004).
         """
         with self._reading():
-            access_policy = Standing(self._store, dataset).access_policy
+            access_policy = self._standing(dataset).access_policy
         if access_policy is not None:
             check_missing(access_policy, columns, missing)
 
@@ -1024,12 +1024,12 @@ class Ledger:
         if found is None:
             # Drawn outside of a transaction, as passes over rows take long; nothing but this function sees it.
             drawn = {"bounds": bounds, "values": draw()}
-            with self._keeping(reservation), self._writing():
-                kept, settled = self._followed(reservation)
-                found = self._released(reservation, name)
-                if found is None and settled is None:
+            with self._keeping(reservation), self._writing() as end:
+                kept, rows = self._followed(reservation, name)
+                found = unseal(rows["release"]) if "release" in rows else None
+                if found is None and "settle" not in rows:
                     found = drawn
-                    self._append("release", reservation.dataset, reservation.request_id, drawn | kept, name)
+                    end.append("release", reservation.dataset, reservation.request_id, drawn | kept, name)
         if found is None or found["bounds"] != bounds:
             raise refusal("CV-L006", request_id=reservation.request_id, got="a release of other bounds")
         values: list[str] = found["values"]
@@ -1078,23 +1078,26 @@ class Ledger:
             that cannot be written (CV-L065).
         """
         read = refusals.read_json(answer)
-        with self._keeping(reservation), self._writing():
-            kept, settled = self._followed(reservation)
+        with self._keeping(reservation), self._writing() as end:
+            kept, rows = self._followed(reservation)
+            settled = rows.get("settle")
             if settled is None:
                 facts = {"answer": answer} | kept
-                self._append("settle", reservation.dataset, reservation.request_id, facts)
+                end.append("settle", reservation.dataset, reservation.request_id, facts)
         return read if settled is None else refusals.read_json(unseal(settled)["answer"])
 
-    def _followed(self, reservation: Reservation) -> tuple[dict[str, object], Row | None]:
-        """Return what the entries that follow a reservation repeat of it, and its settle entry if there is one."""
-        dataset, request_id = reservation.dataset, reservation.request_id
-        reserved = self._store.of_request(dataset, request_id, "reserve")
+    def _followed(
+        self, reservation: Reservation, release: str = ""
+    ) -> tuple[dict[str, object], dict[str, Row]]:
+        """Return what the entries that follow a reservation repeat of it, and which of them there are, by kind."""
+        rows = self._store.request_rows(reservation.dataset, reservation.request_id, release)
+        reserved = rows.get("reserve")
         if reserved is None or reserved.seq != reservation.seq:
-            raise refusal("CV-L013", request_id=request_id)
+            raise refusal("CV-L013", request_id=reservation.request_id)
         # The time is that of the reservation: the difference would tell how long the rows took.
         facts = read_entry(reserved)
         kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at", "role") if name in facts}
-        return kept, self._store.of_request(dataset, request_id, "settle")
+        return kept, rows
 
     @contextmanager
     def _keeping(self, reservation: Reservation) -> Iterator[None]:
@@ -1173,7 +1176,7 @@ class Ledger:
         """
         refusals.check_name("dataset", dataset)
         with self._reading():
-            return account_of(self._store, dataset)
+            return account_of(Standing(self._store, dataset))
 
     def remarks(self, dataset: str, unit: Unit, treatment: str) -> tuple[str, ...]:
         """Return what the guarantee of an answer must say about its account.
@@ -1198,7 +1201,7 @@ class Ledger:
             An unknown account (CV-L004).
         """
         with self._reading():
-            return account_remarks(self._store, dataset, unit, treatment)
+            return account_remarks(Standing(self._store, dataset), unit, treatment)
 
     def datasets(self) -> list[Account]:
         """Return the accounts of all data sets.
@@ -1217,7 +1220,7 @@ class Ledger:
         ['trial']
         """
         with self._reading():
-            return [account_of(self._store, row.dataset) for row in self._store.registrations()]
+            return [account_of(Standing(self._store, row.dataset)) for row in self._store.registrations()]
 
     def entries(self, dataset: str | None = None) -> list[Posting]:
         """Return the entries of the ledger in the order in which they were written.
@@ -1348,7 +1351,8 @@ class Ledger:
             Number and SHA-256; 0 and the hash of the opening entry for an empty ledger.
         """
         with self._reading():
-            return self._last_entry()
+            last = _present(self._store.last())
+        return last.seq, last.hash
 
     def check_contains(self, seq: int, head_hash: str) -> None:
         """Check that the ledger holds an entry: what `last_entry` once returned stays valid.
@@ -1389,12 +1393,11 @@ class Ledger:
         CounterveilError
             A place that cannot be used (CV-L068), or written (CV-L063).
         """
-        with self._writing():
-            seq, head_hash = self._last_entry()
+        with self._writing() as end:
             checkpoint = checkpoint_at(recorded(place), self._checkpoints.ledger)
-            checkpoint.create(Mark(self._checkpoints.ledger, seq, head_hash))
+            checkpoint.create(Mark(self._checkpoints.ledger, end.newest.seq, end.newest.hash))
             self._checkpoints.add(checkpoint)
-            self._checkpoints.check(self._store, self._checkpoints.marks())
+            self._checkpoints.check(self._store, self._checkpoints.marks(), end.newest)
 
     def verify(self, head_hash: str | None = None, *, full: bool = True) -> VerifyReport:
         """Recompute hashes, running totals and budgets of the entries.
@@ -1481,18 +1484,19 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> Iterator[ChainEnd]:
         with self._turn:
             self._check_usable()
             if self._inspect:
                 raise refusal("CV-L015", problem="a ledger that was opened for inspection")
             with self._store.writing():
-                self._checkpoints.check(self._store, self._checkpoints.marks())
-                before = self._last_entry()
-                yield
-                after = self._last_entry()
+                # Checkpoints are moved after a commit: while nobody commits none of them gets ahead of `last`.
+                last = self._store.last()
+                self._checkpoints.check(self._store, self._checkpoints.marks(), last)
+                end = ChainEnd(self._store, _present(last))
+                yield end
             # Before anybody acts on the entry: what is not in the checkpoints has led to nothing.
-            self._checkpoints.advance(*after, appended=after != before)
+            self._checkpoints.advance(end.newest.seq, end.newest.hash, appended=end.newest != last)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -1507,21 +1511,15 @@ class Ledger:
         if os.getpid() != self._process:  # a connection carried over a fork can damage the file
             raise refusal("CV-L015", problem="a ledger opened by another process")
 
-    def _last_entry(self) -> tuple[int, str]:
-        last = self._store.last()
-        if last is None:
-            raise damaged("the ledger is damaged", "no entry is left")
-        return last.seq, last.hash
+    def _standing(self, dataset: str) -> Standing:
+        """Return where an account stands, for checks that come before a request: `reserve` reads all of it anew.
 
-    def _append(
-        self, kind: str, dataset: str, request_id: str, facts: dict[str, object], name: str = ""
-    ) -> Row:
-        seq, previous = self._last_entry()
-        written = {"at": datetime.now(UTC).date().isoformat()}
-        written |= {"role": self._store.role} if self._store.role else {}
-        row = seal(seq + 1, previous, kind, dataset, request_id, written | facts, name)
-        self._store.append(row)
-        return row
+        While the newest entry is the same, so is what it says, and only that entry is read.
+        """
+        newest = _present(self._store.last())
+        if self._read_last is None or self._read_last[:2] != (dataset, newest):
+            self._read_last = (dataset, newest, Standing(self._store, dataset))
+        return self._read_last[2]
 
     def _seen(
         self, dataset: str, request_id: str, fingerprint: str, asked: tuple[dict[str, Any], dict[str, object]]
@@ -1547,6 +1545,13 @@ class Ledger:
         if canonical({"asked": asked}) != canonical({"asked": (facts["charge"], facts["description"])}):
             raise refusal("CV-L006", request_id=request_id, got="another split of the budget")
         return kept
+
+
+def _present(last: Row | None) -> Row:
+    """Return the newest entry, or raise CV-L016 where there is none: a ledger has one from its opening on."""
+    if last is None:
+        raise damaged("the ledger is damaged", "no entry is left")
+    return last
 
 
 MEMORY = ":memory:"

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 
 from counterveil.accounting.accounts import (
-    check_version,
     checkpoint_failed,
 )
 from counterveil.accounting.checkpoint import Mark
-from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store
+from counterveil.accounting.records import Row
+from counterveil.accounting.sql_store import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Store, check_version
 from counterveil.errors import LedgerError, refusal
 
 # The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.

@@ -1,18 +1,13 @@
-"""Records that a ledger returns (accounts, entries, reservations, checks), and what its stores share."""
+"""Records that a ledger returns (accounts, entries, reservations, checks), and the entry as it is stored."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
 
 from counterveil.accounting.access_policy import AccessPolicy
 from counterveil.accounting.composition import Figure, Remaining
-from counterveil.errors import refusal
 from counterveil.privacy import Budget, Unit, amounts
 
 
@@ -273,12 +268,6 @@ class VerifyReport:
         return asdict(self) | {"ok": self.ok}
 
 
-SCHEMA_VERSION = 4
-GUARDS_CHANGED = "the ledger's tables or triggers were removed or replaced"
-# How long a writer waits for the lock, in seconds.
-PATIENCE = 60
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One stored entry; `body` is its content, the other columns repeat what is searched for."""
@@ -291,164 +280,6 @@ class Row:
     body: str
     previous: str
     hash: str
-
-
-_COLUMNS = "seq, kind, dataset, request_id, name, body, previous, hash"
-_BATCH = 1000
-
-
-class Store(ABC):
-    """An append-only table of entries with one writer at a time; failures are raised as LedgerError.
-
-    The statements are the same in every SQL database, which names the table, says how it marks values, and runs them.
-    """
-
-    lasting = True  # whether entries outlive the process
-    role = ""  # the role that the database knows the process by; none in a file
-    table: ClassVar[str]
-    # How transactions are begun.
-    begin_writing: ClassVar[str] = "BEGIN"
-    begin_reading: ClassVar[str] = "BEGIN"
-    mark: ClassVar[str]
-    # What stands before the "@" of a request id, as the index on it says it.
-    study: ClassVar[str]
-
-    @abstractmethod
-    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return the rows that a statement gives; failures are raised as LedgerError."""
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the only write transaction: durable when left, undone when an exception leaves it."""
-        self._run(self.begin_writing)
-        try:
-            self._take_turn()
-            yield
-            self._run("COMMIT")
-        except BaseException:
-            self._undo()
-            raise
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Hold one consistent view of the entries."""
-        self._run(self.begin_reading)
-        try:
-            yield
-        finally:
-            self._undo()
-
-    @abstractmethod
-    def _take_turn(self) -> None:
-        """Wait for, or check, what only one writer may have."""
-
-    @abstractmethod
-    def _undo(self) -> None:
-        """Undo an open transaction; the failure that led here is the one to report."""
-
-    @abstractmethod
-    def guards(self) -> str | None:
-        """Return what is wrong with the tables, indexes and triggers, at a cost that entries do not change."""
-
-    def quick_damage(self) -> str | None:
-        """Return what is wrong with the database as far as that can be found at a bounded cost."""
-        return None
-
-    def damage(self) -> str | None:
-        """Return what is wrong with the database itself or its guards, None if nothing is."""
-        return self.guards()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the database."""
-
-    def append(self, row: Row) -> None:
-        """Add an entry; only inside `writing`."""
-        fields = [getattr(row, name) for name in _COLUMNS.split(", ")]
-        marks = ", ".join([self.mark] * len(fields))
-        self._run(f"INSERT INTO {self.table} ({_COLUMNS}) VALUES ({marks})", *fields)
-
-    def last(self) -> Row | None:
-        """Return the newest entry."""
-        return self._one("ORDER BY seq DESC LIMIT 1")
-
-    def registration(self, dataset: str) -> Row | None:
-        """Return the entry that registered `dataset`."""
-        return self.of_request(dataset, "", "register")
-
-    def published(self, dataset: str) -> list[Row]:
-        """Return the entries that made columns of `dataset` public, in order."""
-        rows: list[Row] = []
-        while (row := self.of_request(dataset, "", "publish", str(len(rows) + 1))) is not None:
-            rows.append(row)
-        return rows
-
-    def at(self, seq: int) -> Row | None:
-        """Return the entry with this number."""
-        return self._one(f"WHERE seq = {self.mark}", seq)
-
-    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry of `dataset`, or the newest before a number."""
-        return self._latest(f"dataset = {self.mark}", before, dataset)
-
-    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
-        return self._latest(f"dataset = {self.mark} AND {self.study} = {self.mark}", before, dataset, study)
-
-    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
-        """Return the reserve or settle entry of a request, or that of its release of this name."""
-        where = " AND ".join(
-            f"{column} = {self.mark}" for column in ("dataset", "request_id", "kind", "name")
-        )
-        return self._one(f"WHERE {where}", dataset, request_id, kind, name)
-
-    def registrations(self) -> list[Row]:
-        """Return the register entries in order."""
-        return self._rows("WHERE kind = 'register' ORDER BY seq")
-
-    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
-        """Return the entries in order, read in batches."""
-        seq = after
-        only, names = ("", ()) if dataset is None else (f"AND dataset = {self.mark}", (dataset,))
-        while batch := self._rows(f"WHERE seq > {self.mark} {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
-            yield from batch
-            seq = batch[-1].seq
-
-    def between(self, first: int, last: int) -> list[Row]:
-        """Return the entries with these numbers and those between, in order."""
-        return self._rows(f"WHERE seq >= {self.mark} AND seq <= {self.mark} ORDER BY seq", first, last)
-
-    def not_found(self, after: int) -> int | None:
-        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
-        # The sign before the number keeps the search on the index of requests.
-        found = self._run(
-            f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
-            f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
-            "AND b.name = a.name AND +b.seq = a.seq)",
-            after,
-        )
-        return None if found == [(None,)] else int(found[0][0])
-
-    def _latest(self, where: str, before: int | None, *values: object) -> Row | None:
-        older, limit = ("", ()) if before is None else (f"AND seq < {self.mark}", (before,))
-        return self._one(
-            f"WHERE kind = 'reserve' AND {where} {older} ORDER BY seq DESC LIMIT 1", *values, *limit
-        )
-
-    def _one(self, where: str, *values: object) -> Row | None:
-        rows = self._rows(where, *values)
-        return rows[0] if rows else None
-
-    def _rows(self, where: str, *values: object) -> list[Row]:
-        found = self._run(f"SELECT {_COLUMNS} FROM {self.table} {where}", *values)
-        return [_row(fields) for fields in found]
-
-
-def _row(fields: tuple[Any, ...]) -> Row:
-    """Return the row; a damaged page can hold values of other kinds than were written."""
-    if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
-        raise refusal("CV-L016", problem="an entry of the ledger is damaged", got="a column of another type")
-    return Row(*fields)
 
 
 def sync(path: Path) -> None:

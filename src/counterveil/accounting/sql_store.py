@@ -1,19 +1,199 @@
-"""Entries in one SQLite file: write-ahead log, a disk sync at every commit, one writer at a time."""
+"""Entries in one table of an SQL database: the statements that all databases share, and the SQLite file.
+
+A file has a write-ahead log, a disk sync at every commit, and one writer at a time.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from counterveil.accounting.accounts import check_version
-from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store, sync
+from counterveil.accounting.records import Row, sync
 from counterveil.errors import CounterveilError, LedgerError, refusal
+
+SCHEMA_VERSION = 4
+GUARDS_CHANGED = "the ledger's tables or triggers were removed or replaced"
+# How long a writer waits for the lock, in seconds.
+PATIENCE = 60
+
+
+_COLUMNS = "seq, kind, dataset, request_id, name, body, previous, hash"
+_BATCH = 1000
+
+
+class Store(ABC):
+    """An append-only table of entries with one writer at a time; failures are raised as LedgerError.
+
+    The statements are the same in every SQL database, which names the table, says how it marks values, and runs them.
+    """
+
+    lasting = True  # whether entries outlive the process
+    role = ""  # the role that the database knows the process by; none in a file
+    table: ClassVar[str]
+    # How transactions are begun.
+    begin_writing: ClassVar[str] = "BEGIN"
+    begin_reading: ClassVar[str] = "BEGIN"
+    mark: ClassVar[str]
+    # What stands before the "@" of a request id, as the index on it says it.
+    study: ClassVar[str]
+
+    @abstractmethod
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows that a statement gives; failures are raised as LedgerError."""
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the only write transaction: durable when left, undone when an exception leaves it."""
+        self._run(self.begin_writing)
+        try:
+            self._take_turn()
+            yield
+            self._run("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries."""
+        self._run(self.begin_reading)
+        try:
+            yield
+        finally:
+            self._undo()
+
+    @abstractmethod
+    def _take_turn(self) -> None:
+        """Wait for, or check, what only one writer may have."""
+
+    @abstractmethod
+    def _undo(self) -> None:
+        """Undo an open transaction; the failure that led here is the one to report."""
+
+    @abstractmethod
+    def guards(self) -> str | None:
+        """Return what is wrong with the tables, indexes and triggers, at a cost that entries do not change."""
+
+    def quick_damage(self) -> str | None:
+        """Return what is wrong with the database as far as that can be found at a bounded cost."""
+        return None
+
+    def damage(self) -> str | None:
+        """Return what is wrong with the database itself or its guards, None if nothing is."""
+        return self.guards()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database."""
+
+    def append(self, row: Row) -> None:
+        """Add an entry; only inside `writing`."""
+        fields = [getattr(row, name) for name in _COLUMNS.split(", ")]
+        marks = ", ".join([self.mark] * len(fields))
+        self._run(f"INSERT INTO {self.table} ({_COLUMNS}) VALUES ({marks})", *fields)
+
+    def last(self) -> Row | None:
+        """Return the newest entry."""
+        return self._one("ORDER BY seq DESC LIMIT 1")
+
+    def registration(self, dataset: str) -> Row | None:
+        """Return the entry that registered `dataset`."""
+        return self.of_request(dataset, "", "register")
+
+    def published(self, dataset: str) -> list[Row]:
+        """Return the entries that made columns of `dataset` public, in order."""
+        rows: list[Row] = []
+        while (row := self.of_request(dataset, "", "publish", str(len(rows) + 1))) is not None:
+            rows.append(row)
+        return rows
+
+    def at(self, seq: int) -> Row | None:
+        """Return the entry with this number."""
+        return self._one(f"WHERE seq = {self.mark}", seq)
+
+    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry of `dataset`, or the newest before a number."""
+        return self._latest(f"dataset = {self.mark}", before, dataset)
+
+    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
+        return self._latest(f"dataset = {self.mark} AND {self.study} = {self.mark}", before, dataset, study)
+
+    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
+        """Return the reserve or settle entry of a request, or that of its release of this name."""
+        where = " AND ".join(
+            f"{column} = {self.mark}" for column in ("dataset", "request_id", "kind", "name")
+        )
+        return self._one(f"WHERE {where}", dataset, request_id, kind, name)
+
+    def request_rows(self, dataset: str, request_id: str, release: str) -> dict[str, Row]:
+        """Return the entries of a request by kind: its reservation, its answer, and its release of this name."""
+        rows = self._rows(
+            f"WHERE dataset = {self.mark} AND request_id = {self.mark} "
+            f"AND kind IN ('reserve', 'release', 'settle') AND name IN ('', {self.mark})",
+            *(dataset, request_id, release),
+        )
+        return {row.kind: row for row in rows if row.name == (release if row.kind == "release" else "")}
+
+    def registrations(self) -> list[Row]:
+        """Return the register entries in order."""
+        return self._rows("WHERE kind = 'register' ORDER BY seq")
+
+    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
+        """Return the entries in order, read in batches."""
+        seq = after
+        only, names = ("", ()) if dataset is None else (f"AND dataset = {self.mark}", (dataset,))
+        while batch := self._rows(f"WHERE seq > {self.mark} {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
+            yield from batch
+            seq = batch[-1].seq
+
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows(f"WHERE seq >= {self.mark} AND seq <= {self.mark} ORDER BY seq", first, last)
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        # The sign before the number keeps the search on the index of requests.
+        found = self._run(
+            f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
+            f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
+            "AND b.name = a.name AND +b.seq = a.seq)",
+            after,
+        )
+        return None if found == [(None,)] else int(found[0][0])
+
+    def _latest(self, where: str, before: int | None, *values: object) -> Row | None:
+        older, limit = ("", ()) if before is None else (f"AND seq < {self.mark}", (before,))
+        return self._one(
+            f"WHERE kind = 'reserve' AND {where} {older} ORDER BY seq DESC LIMIT 1", *values, *limit
+        )
+
+    def _one(self, where: str, *values: object) -> Row | None:
+        rows = self._rows(where, *values)
+        return rows[0] if rows else None
+
+    def _rows(self, where: str, *values: object) -> list[Row]:
+        found = self._run(f"SELECT {_COLUMNS} FROM {self.table} {where}", *values)
+        # A damaged page can hold values of other kinds than were written.
+        if any(type(seq) is not int or any(type(text) is not str for text in texts) for seq, *texts in found):
+            raise refusal(
+                "CV-L016", problem="an entry of the ledger is damaged", got="a column of another type"
+            )
+        return [Row(*fields) for fields in found]
+
+
+def check_version(version: object) -> None:
+    """Raise CV-L003 for a ledger that another version of the package wrote."""
+    if version != SCHEMA_VERSION:
+        raise refusal("CV-L003", schema_version=SCHEMA_VERSION, version=version)
+
 
 # Marks the file as ours ("CVL1").
 _APPLICATION = 0x43564C31
@@ -165,10 +345,9 @@ class MemoryStore(SqliteStore):
             self._db.execute(statement)
         self.append(opening)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Hold one consistent view of the entries; there is no other writer."""
-        yield
+        return nullcontext()
 
     def guards(self) -> str | None:
         """Return None: nobody else can change it."""

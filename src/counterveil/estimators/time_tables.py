@@ -70,7 +70,10 @@ class TableRelease:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise of each number."""
-        return counts_noise(self.plan, NAME, self.tables.l1, self.tables.l2)
+        tables = self.tables
+        if tables.pure:
+            return counts_noise(self.plan, NAME, l1=tables.l1)
+        return counts_noise(self.plan, NAME, l2=tables.l2)
 
     @property
     def noise(self) -> TableNoise:
@@ -125,9 +128,10 @@ def table_release(
     more than its noise to so many `people`; None leaves them whole.
     """
     forms = (FLAT, SUMS) if form == "auto" else (form,)
+    plans = [counts_plan(budget, NAME, mechanism) for mechanism in mechanisms]
     releases = [
-        TableRelease(counts_plan(budget, NAME, mechanism), Form(kind, cells * parts, causes), parts)
-        for mechanism in mechanisms
+        TableRelease(plan, Form(kind, cells * parts, causes), parts)
+        for plan in plans
         for kind in forms
         for parts in ((1,) if people is None else _PARTS)
         if parts == 1 or (cells * parts <= MOST_CELLS and strata * causes * cells * parts <= _MOST_PARTS)

@@ -27,6 +27,7 @@ from counterveil.mechanisms.noise import (
     exact_ball,
     positive_epsilon,
     positive_sensitivity,
+    signed_draws,
     split,
     working_bits,
 )
@@ -183,7 +184,7 @@ class Ball(VectorNoise):
 
         def noise(ratio: Fraction) -> list[arb]:
             # Normals give a uniform direction.
-            normals = [uniform.signed(NormalDistribution()) for uniform in directions]
+            normals = signed_draws(NormalDistribution(), directions)
             length = sum((normal * normal for normal in normals), arb(0)).sqrt()
             factor = exact_ball(ratio) * gamma(steps) / length
             return [factor * normal for normal in normals]
@@ -193,7 +194,9 @@ class Ball(VectorNoise):
 
 def gamma(steps: Sequence[SignedUniform]) -> arb:
     """Return a ball of a sum of exponentials, which has the Gamma distribution of that many."""
-    return sum((LaplaceDistribution().tail_quantile(uniform.ball()) for uniform in steps), arb(0))
+    exponential = LaplaceDistribution()
+    intervals = [uniform.ball() for uniform in steps]
+    return sum((exponential.tail_quantile(interval) for interval in intervals), arb(0))
 
 
 def nearest_points(

@@ -461,10 +461,12 @@ class SignedUniform:
         """Return the interval of u as an exact ball."""
         return arb((2 * self.head + 1, -self.bits - 1), (1, -self.bits - 1))
 
-    def signed(self, distribution: TailQuantile) -> arb:
-        """Return a ball that holds the draw of `distribution` that this number stands for."""
-        size = distribution.tail_quantile(self.ball())
-        return -size if self.negative else size
+
+def signed_draws(distribution: TailQuantile, uniforms: Sequence[SignedUniform]) -> list[arb]:
+    """Return balls that hold the draws of `distribution` that these numbers stand for."""
+    intervals = [uniform.ball() for uniform in uniforms]
+    sizes = [distribution.tail_quantile(interval) for interval in intervals]
+    return [-size if uniform.negative else size for size, uniform in zip(sizes, uniforms, strict=True)]
 
 
 def exact_ball(value: Fraction) -> arb:
@@ -487,16 +489,41 @@ def working_bits(bits: int, ratio: Fraction) -> int:
 
 
 def settle(
-    distribution: TailQuantile, ratio: Fraction, offset: Fraction, uniform: SignedUniform, source: BitSource
-) -> int:
-    """Return floor(offset + ratio * X), reading further bits only while it is not certain."""
-    while True:
-        with ctx.workprec(working_bits(uniform.bits, ratio)):
-            total = exact_ball(offset) + exact_ball(ratio) * uniform.signed(distribution)
-            floor = certain_floor(total)
-        if floor is not None:
-            return floor
-        uniform.refine(source)
+    distribution: TailQuantile,
+    ratio: Fraction,
+    offsets: Sequence[Fraction],
+    uniforms: Sequence[SignedUniform],
+    source: BitSource,
+) -> list[int]:
+    """Return floor(offset + ratio * X) for every draw.
+
+    Further bits are read in the order of the draws, only while one is not certain.
+    """
+    settled = []
+    floors = _certain_floors(distribution, ratio, offsets, uniforms)
+    for first_floor, offset, uniform in zip(floors, offsets, uniforms, strict=True):
+        floor = first_floor
+        while floor is None:
+            uniform.refine(source)
+            (floor,) = _certain_floors(distribution, ratio, [offset], [uniform])
+        settled.append(floor)
+    return settled
+
+
+def _certain_floors(
+    distribution: TailQuantile,
+    ratio: Fraction,
+    offsets: Sequence[Fraction],
+    uniforms: Sequence[SignedUniform],
+) -> list[int | None]:
+    """Return floor(offset + ratio * X) of draws of which as many bits are known; None where these leave it open."""
+    with ctx.workprec(working_bits(uniforms[0].bits, ratio)):
+        scale = exact_ball(ratio)
+        draws = signed_draws(distribution, uniforms)
+        return [
+            certain_floor(exact_ball(offset) + scale * draw)
+            for offset, draw in zip(offsets, draws, strict=True)
+        ]
 
 
 def split(value: Fraction, grid: Grid) -> tuple[int, Fraction]:
@@ -775,13 +802,16 @@ def _in_blocks(
             if table is None
             else _settle_in_float(table, float(ratio), words, _shifts(own, len(words)), block)
         )
-        for i in open_:
-            uniform = SignedUniform.of_word(int(words[i]))
-            drawn = settle(distribution, ratio, _HALF if own is None else own[i], uniform, source)
-            if abs(drawn) < _FITS:
-                block[i] = drawn
-            else:
-                large[start + int(i)] = drawn
+        for first in range(0, len(open_), CHUNK):
+            indices = open_[first : first + CHUNK]
+            rests = [_HALF if own is None else own[i] for i in indices]
+            uniforms = [SignedUniform.of_word(int(words[i])) for i in indices]
+            settled = settle(distribution, ratio, rests, uniforms, source)
+            for i, drawn in zip(indices, settled, strict=True):
+                if abs(drawn) < _FITS:
+                    block[i] = drawn
+                else:
+                    large[start + int(i)] = drawn
     if not large:
         return units
     wide = units.astype(object)

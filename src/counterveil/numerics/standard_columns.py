@@ -5,7 +5,7 @@ Matrices are (d, n) here, a row for each covariate, so that each is contiguous.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Protocol
@@ -39,6 +39,23 @@ class ComputedRows:
 
     def __getitem__(self, place: int) -> Floats:
         return self.make(place)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered(Mapping[str, Floats]):
+    """Columns with their rows in an order, made whenever one is read: no copy of all is kept."""
+
+    columns: Mapping[str, Floats]
+    order: NDArray[np.intp]
+
+    def __getitem__(self, name: str) -> Floats:
+        return np.take(self.columns[name], self.order)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 def strips(rows: int) -> Iterator[slice]:
@@ -84,6 +101,15 @@ class StandardColumns:
         """Return the k-th column, or some rows of it, standardised and clipped."""
         z = (values - self.mean[k]) / self.deviation[k]
         return np.asarray(np.clip(z, -CLIP, CLIP, out=z))
+
+    def products(self, pairs: Sequence[tuple[int, int]]) -> ComputedRows:
+        """Return the products (n,) of two clipped columns, for pairs of their numbers."""
+
+        def product(pair: int) -> Floats:
+            first, second = (self.clipped(k, self.column(k)) for k in pairs[pair])
+            return np.multiply(first, second, out=first)
+
+        return ComputedRows(len(pairs), product)
 
     def sums(self, other: Floats) -> tuple[Floats, Floats, Floats]:
         """Return (k,) the sums of z times `other` (n,), and mean and variance of z z, for clipped columns z."""

@@ -752,7 +752,8 @@ class BaseSession:
     @property
     def batches(self) -> Backend:
         """The rows in batches, for methods that add them up in passes."""
-        self.attach_batches()
+        if self._table is None and self._streamed is None:
+            self.attach_batches()
         return cast("Backend", self._table if self._table is not None else self._streamed)
 
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:

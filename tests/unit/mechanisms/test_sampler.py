@@ -294,7 +294,7 @@ def test_values_at_a_boundary_are_released_as_on_the_exact_path(noise, scripted,
         with ctx.workprec(300):
             uniform = fast.SignedUniform.of_word(int(word))
             uniform.head, uniform.bits = (uniform.head << 200) + 2**199, uniform.bits + 200
-            mantissa, exponent = uniform.signed(noise.unit).mid().man_exp()
+            mantissa, exponent = fast.signed_draws(noise.unit, [uniform])[0].mid().man_exp()
         size = ratio * Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
         values.append((Fraction(1, 2) - size + hair * (i % 7 - 3)) * grid.step)
     for further in (0, 2**63, 2**64 - 1):

@@ -48,7 +48,8 @@ class ScoredRows:
 def covariate_rows(rows: PublicRows) -> ComputedRows:
     """Return a row (n,) of values or codes for each covariate, read where it is."""
     names = list(rows.study.covariates)
-    return ComputedRows(len(names), lambda place: rows.covariates[names[place]])
+    columns = rows.covariates
+    return ComputedRows(len(names), lambda place: columns[names[place]])
 
 
 class ColumnLogistic:
@@ -157,26 +158,28 @@ def spline_score(rows: PublicRows, terms: bool = False, leaves: bool = False) ->
     follows beyond the score.
     """
     cut, knotted, deviations = _clipped_covariates(rows)
-    penalty = 1 / rows.rows
-    objective = ColumnLogistic(cut, rows.treated, penalty)
-    start = _single_precision_weights(ColumnLogistic(cut, rows.treated, penalty, np.float32))
+    treated = rows.treated
+    count = rows.rows
+    penalty = 1 / count
+    objective = ColumnLogistic(cut, treated, penalty)
+    start = _single_precision_weights(ColumnLogistic(cut, treated, penalty, np.float32))
     linear_score = np.clip(
         objective.chances(approach(objective, start, _TOLERANCE).weights).astype(np.float64, copy=False),
         _LEAST,
         1 - _LEAST,
     )
-    knots = np.empty((len(knotted) + 1, rows.rows), np.float32)
+    knots = np.empty((len(knotted) + 1, count), np.float32)
     for out, column, deviation in zip(knots, knotted, deviations, strict=False):
         np.multiply(np.maximum(cut[column], 0.0), 1.0 / deviation, out=out, casting="same_kind")
     knots[-1] = 1.0
-    slope = column_products.totals(knots, 0, rows.rows, rows.treated - linear_score)
+    slope = column_products.totals(knots, 0, count, treated - linear_score)
     curvature = weighted_products(knots, linear_score * (1.0 - linear_score))
     curvature[np.diag_indices(len(knotted))] += _KNOT_PENALTY
     step = solve_positive(curvature, slope[:, None])[:, 0]
-    score = np.asarray(expit(logit(linear_score) + column_products.scores(knots, 0, rows.rows, step)))
-    followed = treatment_terms(cut, knotted, rows.treated, linear_score) if terms else None
-    groups = treatment_leaves(cut, rows.treated, score) if leaves else None
-    return ScoredRows(rows.treated, score, followed, groups)
+    score = np.asarray(expit(logit(linear_score) + column_products.scores(knots, 0, count, step)))
+    followed = treatment_terms(cut, knotted, treated, linear_score) if terms else None
+    groups = treatment_leaves(cut, treated, score) if leaves else None
+    return ScoredRows(treated, score, followed, groups)
 
 
 def _clipped_covariates(rows: PublicRows) -> tuple[FeatureRows, NDArray[np.intp], Floats]:

@@ -116,11 +116,12 @@ def _linear_scores(features: FeatureMap, *, inverse: bool) -> LinearScores:
 def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
     noise = "l2-ball noise" if chain.pure else "Gaussian noise"
     noise_of_counts = "Laplace noise" if chain.pure else noise
+    histograms = chain.histograms
     words = _RELEASES | (_RELEASES_OF_MEANS if chain.means else {})
     return tuple(
         (
             words[name],
-            f"{float(share):.3g} of the budget; {noise_of_counts if name in chain.histograms else noise}",
+            f"{float(share):.3g} of the budget; {noise_of_counts if name in histograms else noise}",
         )
         for name, share in chain.shares.items()
     )

@@ -88,8 +88,7 @@ class Design:
     @property
     def strength(self) -> float:
         """n * epsilon (pure) or n * mu (Gaussian) of the whole budget."""
-        whole = Plan.split(self.budget, {"all": Fraction(1)}, self.mechanism).amount("all")
-        return self.rows * float(whole)
+        return self.rows * _whole_budget(self.budget, self.mechanism)
 
     def sd(self, share: Floats | float, coordinates: int, sensitivity: Floats | float) -> Floats:
         """Return the noise SD of one coordinate of a released mean vector.
@@ -111,6 +110,12 @@ class Design:
         """Return the noise SD of an off-diagonal entry of the Gram matrix of (1, z, t, y)."""
         columns = self.features + 3
         return self.sd(share, columns * (columns + 1) // 2, squared_max_norm)
+
+
+@lru_cache(maxsize=256)
+def _whole_budget(budget: Budget, mechanism: str) -> float:
+    """Return the epsilon (pure) or the mu (Gaussian) that one release of everything may spend."""
+    return float(Plan.split(budget, {"all": Fraction(1)}, mechanism).amount("all"))
 
 
 @dataclass(frozen=True, slots=True)

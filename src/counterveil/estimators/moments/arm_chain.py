@@ -103,7 +103,8 @@ class ArmDesign:
     @property
     def shares(self) -> dict[str, Fraction]:
         """Parts of the budget by release; what no search costs goes to the score."""
-        parts = {name: both[int(self.pure)] for name, both in _SHARES.items()}
+        column = int(self.pure)
+        parts = {name: both[column] for name, both in _SHARES.items()}
         if not self.searched:
             parts["score"] += sum(parts.pop(name) for name in PLACES)
         return {name: Fraction(part, 1000) for name, part in parts.items()}
@@ -113,7 +114,8 @@ class ArmDesign:
         """The releases that are counts."""
         # Means have counts, sums and squares of scores by arm.
         counted = (*_HISTOGRAMS, *(["score"] if self.means else []))
-        return tuple(name for name in counted if name in self.shares)
+        shares = self.shares
+        return tuple(name for name in counted if name in shares)
 
     @property
     def place_cells(self) -> int:

@@ -67,6 +67,8 @@ class PublicFacts:
         Whether the design fixes propensities.
     curves_omitted : bool
         Whether richer features exist that this set leaves out.
+    sensitivity : Fraction
+        Largest Euclidean change of the sums that models are fitted to, when one row's treatment and outcome change.
     sums : int
         Released sums per feature.
     effects : int
@@ -79,6 +81,7 @@ class PublicFacts:
 
     unconfounded: bool
     curves_omitted: bool
+    sensitivity: Fraction
     sums: int
     effects: int
     arms_per_pair: float
@@ -91,7 +94,7 @@ def _coefficient_variances(
     """Return the variances of unshrunk treatment and outcome coefficients, shape (p,): privacy noise and sampling."""
     p = features.z.shape[1]
     ball = facts.sums * p + 1 if plan.kind("models") is Kind.VECTOR else 1
-    noise_sd = float(pair_sensitivity(features) / dict(plan.amounts)["models"])
+    noise_sd = float(facts.sensitivity / dict(plan.amounts)["models"])
     noise = facts.outcomes * noise_sd**2 * ball / features.scale**2
     weighted_squares = np.array([features.weight @ column**2 for column in features.z.T])
     curvature = _CURVATURE * weighted_squares / facts.arms_per_pair
@@ -152,6 +155,10 @@ def choices(
     hidden = ((NONLINEAR, INTERACTIONS) if budget.pure else ()) + ((LINEAR,) if effects > 1 else ())
     # Outcomes in [0, 1] may be common or rare events: both count, in proportion.
     variances = (_SPREAD,) if any(searched_outcomes) else (_SPREAD, *_EVENTS)
+    plans = [
+        plan_of(budget, models, searched_outcomes, vector=vector)
+        for models, vector in product(MODEL_PARTS, _vectors(budget))
+    ]
     candidates = feature_sets(public)
     best = []
     for candidate in candidates:
@@ -159,14 +166,14 @@ def choices(
         facts = PublicFacts(
             unconfounded=public.study.unconfounded,
             curves_omitted=features.order.max() == LINEAR < candidates[-1].order.max(),
+            sensitivity=pair_sensitivity(features),
             sums=sums,
             effects=effects,
             arms_per_pair=arms / 2,
             outcomes=len(searched_outcomes),
         )
         splits = []
-        for models, vector in product(MODEL_PARTS, _vectors(budget)):
-            plan = plan_of(budget, models, searched_outcomes, vector=vector)
+        for plan in plans:
             cases = [_expected(features, plan, facts, variance) for variance in variances]
             geometric_mean = exp(sum(log(case.length) for case in cases) / len(cases))
             splits.append(replace(cases[0], length=geometric_mean))
@@ -290,7 +297,7 @@ def _expected(features: PairFeatures, plan: Plan, facts: PublicFacts, outcome_va
         curves = (line_bias + curve_bias) ** 2 - line_bias**2
         worse = 0.0
     epsilon = float(dict(plan.amounts)["score"])
-    clip = LARGEST_WEIGHT * (_SEARCHED_FARTHER if len(plan.parts) > 2 else 1.0)
+    clip = LARGEST_WEIGHT * (_SEARCHED_FARTHER if len(plan.amounts) > 2 else 1.0)
     noise = 8 * (clip * facts.outcomes / (epsilon * n)) ** 2 + worse
     return Choice(features, plan, sampling, products, sampling + noise + products + curves)
 

@@ -10,36 +10,17 @@ new range.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Range
 from counterveil.data.domains import to_steps
 from counterveil.data.panels import changes_from, complete
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.standard_columns import Ordered
 from counterveil.privacy import Number
 from counterveil.rows.public import PublicRows, private_table
 from counterveil.session import BaseSession
-
-
-@dataclass(frozen=True, slots=True)
-class Ordered(Mapping[str, Floats]):
-    """Columns with their rows in an order, made whenever one is read: no copy of all is kept."""
-
-    columns: Mapping[str, Floats]
-    order: NDArray[np.intp]
-
-    def __getitem__(self, name: str) -> Floats:
-        return np.take(self.columns[name], self.order)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
 
 
 def treated_first(rows: PublicRows) -> PublicRows:

@@ -159,12 +159,7 @@ def _covariate_blocks(
     chosen = np.argsort(-np.abs(score_products), kind="stable")[: shares.products_of]
     if shares.products > 0.0 and len(chosen) > 1:
         pairs = list(combinations(np.sort(chosen).tolist(), 2))
-
-        def product(pair: int) -> Floats:
-            first, second = (plain.clipped(k, plain.column(k)) for k in pairs[pair])
-            return np.multiply(first, second, out=first)
-
-        products = StandardColumns.of(ComputedRows(len(pairs), product), np.arange(len(pairs)))
+        products = StandardColumns.of(plain.products(pairs), np.arange(len(pairs)))
         yield _plain(products, shares.products / len(pairs))
 
 

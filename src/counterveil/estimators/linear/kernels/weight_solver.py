@@ -261,7 +261,7 @@ class _Curvature:
         arm_rows = self.arm.rows
         for first in range(0, len(rows), _GATHERED_ROWS):
             block = rows[first : first + _GATHERED_ROWS]
-            Z = np.empty((self.arm.width + 1, len(block)), arm_rows.kind)
+            Z = np.empty((len(self.gram), len(block)), arm_rows.kind)
             Z[:-1] = arm_rows.columns[:, arm_rows.start + block]
             Z[-1] = -1.0
             yield Z
@@ -269,9 +269,10 @@ class _Curvature:
     def whole(self) -> Matrix:
         """Return the curvature (p+1, p+1)."""
         block = self.gram.copy()
-        block[np.diag_indices(self.arm.width)] += self.problem.soft
+        block[np.diag_indices(len(block) - 1)] += self.problem.soft
         # With no free row the sum has no curvature: borrow the whole arm's, the search will stretch it.
-        block[-1, -1] += _RIDGE * self.arm.size if self.free.any() else self.arm.size
+        rows = len(self.free)
+        block[-1, -1] += _RIDGE * rows if self.free.any() else rows
         return block
 
 
