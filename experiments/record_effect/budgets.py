@@ -45,7 +45,7 @@ def _drawn(rng, x, share, base, effect, limits, domain):  # type: ignore[no-unty
     return {"t": t, "y": y} | dict(zip(names, x.T, strict=True)), study
 
 
-def pension(rows: int, seed: int) -> tuple[dict[str, object], cv.Study]:  # noqa: ARG001 - the same rows every time
+def pension(rows: int, seed: int) -> tuple[dict[str, object], cv.Study]:
     """Return 401(k)."""
     data = cv.datasets.pension401k()
     return data.frame, data.study
