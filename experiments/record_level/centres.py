@@ -22,7 +22,7 @@ def cell(names: list[tuple[str, int]], epsilon: str, draws: int) -> dict[str, fl
     for family, number in names:
         instance, data = load(family, number), prepared(family, number)
         unit = float(data.table.outcome_unit / data.width)
-        difference = float(data.arms.treated.mean() - data.arms.control.mean()) * unit
+        difference = float(data.totals.treated.mean() - data.totals.control.mean()) * unit
         source = SeededNoise(100 * EPSILONS.index(epsilon) + number)
         found = [plain(data, epsilon, source) for _ in range(draws)]
         for name in found[0]:

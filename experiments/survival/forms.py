@@ -26,7 +26,7 @@ def forms() -> Iterator[str]:
                 for form in (FLAT, SUMS)
             ]
             flat = table_release([mechanism], budget, cells, FLAT)
-            unit = flat.noise_sd / float(flat.sensitivity)
+            unit = flat.noise_sd / float(flat.tables.bound)
             own.append(np.sqrt(tree_variance(cells, mechanism == "gaussian")) * unit)
             yield f"| {cells} | {mechanism} | {' | '.join(f'{one:.1f}' for one in own)} |"
 

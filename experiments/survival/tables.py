@@ -135,9 +135,9 @@ def drawn(
     counts = counted(people, event, release.parts)
     event = event.cut(release.parts)
     rng, sd = np.random.default_rng([seed, 3]), release.noise_sd
-    noise = rng.laplace(0, sd / 2**0.5, counts.shape) if release.pure else rng.normal(0, sd, counts.shape)
+    noise = rng.laplace(0, sd / 2**0.5, counts.shape) if release.tables.pure else rng.normal(0, sd, counts.shape)
     known = (float(counts.sum()),) if protects == "record" else tuple(counts.sum(axis=1).tolist())
-    facts = {"form": "flat", "heavy": release.pure, "totals": known, "edges": event.edges}
+    facts = {"form": "flat", "heavy": release.tables.pure, "totals": known, "edges": event.edges}
     facts |= {"convention": "middle", "shares": () if protects == "record" else (1.0,), "design": (1.0, 1.0)}
     noisy, exact = (
         NoisyTables(numbers=tuple(map(tuple, numbers.tolist())), noise_sd=spread, cut=release.parts, **facts)
