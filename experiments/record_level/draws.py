@@ -64,7 +64,9 @@ def prepared(family: str, number: int) -> Prepared:
 def ours(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
     plan = Plan.split(Budget(epsilon), SETTINGS.shares(), LAW, _ROWS | {"weights": Kind.VECTOR})
     gate = Gate(plan, source)
-    scores, responses = proved_matching.release_proved_scores(gate, data.table, data.features, data.z, data.fitted)
+    scores, responses = proved_matching.release_proved_scores(
+        gate, data.table, data.features, data.z, data.fitted
+    )
     matched = proved_matching.match_released(scores, responses, float(plan.amount("effect")))
     effect, _ = proved_matching.release_sum(gate, data.table, matched)
     shrunk = float(effect.value / data.width)

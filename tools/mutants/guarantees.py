@@ -201,10 +201,10 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/session/test_plan.py"),
     # Splits, rounding, composition.
     _of("splitting.split_epsilon", "total * weight for", "total for", _ROUNDING),
-    _of("splitting.split_mu", "sqrt_down(squared * weight)", "sqrt_down(squared)", _ROUNDING),
+    _of("splitting.split_mu", "sqrt_down(total**2 * weight)", "sqrt_down(total**2)", _ROUNDING),
     _of(
-        "splitting._weights",
-        "numbers if total == 1 else [number / total for number in numbers]",
+        "splitting._total_and_weights",
+        "numbers if whole == 1 else [number / whole for number in numbers]",
         "numbers",
         _ROUNDING,
     ),
@@ -247,7 +247,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("Ledger._seen", 'if canonical({"asked": asked}) !=', "if False and {} !=", _LEDGER, _RESUMING),
     _of("Ledger._seen", "if self._released(kept, _FAILED) is not None:", "if False:", _RESUMING),
     _of("Ledger.release", 'found is None or found["bounds"] != bounds', "found is None", _LEDGER, _RESUMING),
-    _of("Ledger.release", "if found is None and settled is None:", "if found is None:", _LEDGER),
+    _of("Ledger.release", 'if found is None and "settle" not in rows:', "if found is None:", _LEDGER),
     _of("Ledger._followed", "reserved.seq != reservation.seq", "False", _LEDGER),
     _of("Plan.one_by_one", "not self._disjoint and ", "", _RESUMING),
     _of("BaseSession.run", "if gate.forgetful:", "if False:", _RESUMING),
