@@ -8,6 +8,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import ihdp, nsw
 from counterveil.datasets.dataset import Dataset
+from experiments import runner
 
 EPSILON = "5"
 IHDP_STRATA = ("x7", "x9", "x14")  # sex, mother married at birth, first born
@@ -56,27 +57,28 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     return np.array([estimate(seed) for seed in range(count)])
 
 
-def lines_of(name: str, count: int) -> list[str]:
-    """Return the rows of one study."""
+def rows_of(name: str, *, seeds: range) -> list[runner.Row]:
+    """Return the rows of one study: mean absolute errors in ranges of its outcome."""
     loader, strata = STUDIES[name]
     data = loader()
     width = float(data.study.outcome_bounds.width)
     aim, truth = matched_effect(data, strata), data.true_effect
 
-    def line(form: str, values: np.ndarray) -> str:
-        near = np.abs(values - aim).mean() / width
-        far = "" if truth is None else f"{np.abs(values - truth).mean() / width:.4f}"
-        return f"| {name} | {form} | {near:.4f} | {far} |"
+    def row(form: str, values: np.ndarray) -> runner.Row:
+        far = "" if truth is None else np.abs(values - truth).mean() / width
+        return [name, form, np.abs(values - aim).mean() / width, far]
 
-    known = [line("without privacy", np.array([aim])), line("zero", np.zeros(1))]
-    return known + [line(form, draws(data, strata, form, count)) for form in FORMS]
+    known = [row("without privacy", np.array([aim])), row("zero", np.zeros(1))]
+    return known + [row(form, draws(data, strata, form, len(seeds))) for form in FORMS]
 
 
-def table(count: int) -> str:
-    lines = [
-        "| study | form | mean abs. error to the effect without privacy, in ranges | to the truth |",
-        "|---|---|---|---|",
-    ]
-    for name in STUDIES:
-        lines += lines_of(name, count)
-    return "\n".join(lines)
+TABLE = runner.Table(
+    columns=(
+        *("study", "form", "mean abs. error to the effect without privacy, in ranges|.4f"),
+        "to the truth|.4f",
+    ),
+    cells=[(name,) for name in STUDIES],
+    row=rows_of,
+    title=f"## Small studies at epsilon {EPSILON}, {{draws}} draws",
+    draws=100,
+)
