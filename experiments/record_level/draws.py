@@ -22,6 +22,7 @@ from experiments.outcome_level.instances import load
 
 SETTINGS = proved_matching.DEFAULTS
 LAW = "staircase"
+EPSILONS = ("0.5", "1", "1.5", "2", "3", "4")
 _ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
 
 

@@ -17,7 +17,7 @@ FORMS = {
     "weights up to 4": {},
     PROVED: {},
     PUBLISHED: {"delta": "1e-5", "accept": "unproved"},
-    "difference in means": {"method": "difference_in_means"},
+    "difference in means": {"method": "trial", "settings": cv.settings.Trial("none", "pooled")},
 }
 
 

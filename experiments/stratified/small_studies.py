@@ -18,7 +18,7 @@ FORMS: dict[str, dict[str, object]] = {
     PROVED: {},
     "weights up to 4": {},
     "weights up to 8": {"limit": 8},
-    "difference in means": {"method": "difference_in_means"},
+    "difference in means": {"method": "trial"},
 }
 STUDIES = {"IHDP 1, three covariates": (ihdp, IHDP_STRATA), "NSW 722, age": (nsw, ("age",))}
 
@@ -41,7 +41,11 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     """Return estimates of one form over seeded noise."""
     words = dict(FORMS[form])
     method = words.pop("method", "stratified")
-    given = cv.settings.Stratified(limit=words.pop("limit", None)) if method == "stratified" else None
+    settings = (
+        cv.settings.Stratified(limit=words.pop("limit", None))
+        if method == "stratified"
+        else cv.settings.Trial("none", "pooled")
+    )
     # The strata are those of all covariates that a study declares.
     study = data.study._changed(covariates={name: data.study.covariates[name] for name in strata})
     table = Table.attach(data.frame, study)
@@ -52,7 +56,7 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
             return cv.published.smooth_matching(table, study, **asked).estimate
         if form == PROVED:
             return cv.published.smooth_matching_proved(table, study, **asked).estimate
-        return cv.ate(table, study, protects="record", method=method, settings=given, **asked).estimate
+        return cv.ate(table, study, protects="record", method=method, settings=settings, **asked).estimate
 
     return np.array([estimate(seed) for seed in range(count)])
 
