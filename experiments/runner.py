@@ -34,9 +34,9 @@ import json
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -332,3 +332,31 @@ def write_page(path: Path, tables: str) -> None:
     if MARK in about:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{about.partition(MARK)[0]}{MARK}\n\n{tables}", encoding="utf-8")
+
+
+# Experiments whose unit is an answer rather than a cell keep their answers one by one.
+
+Answer = TypeVar("Answer")
+_READ = {"str": str, "int": int, "float": float}
+
+
+def saved(path: Path, kind: type[Answer]) -> list[Answer]:
+    """Return the answers that a file holds, dataclasses of texts and numbers; a line that was cut off is left out."""
+    if not path.exists():
+        return []
+    read = [_READ[str(field.type)] for field in fields(kind)]  # type: ignore[arg-type]
+    return [
+        kind(*(one(cell) for one, cell in zip(read, cells, strict=True)))
+        for cells in read_csv(path)
+        if len(cells) == len(read)
+    ]
+
+
+def save(path: Path, answer: Any) -> None:
+    """Add an answer to a file; what is left of a line that was cut off is taken away."""
+    if path.exists():
+        whole = path.read_bytes()
+        if not whole.endswith(b"\n"):
+            path.write_bytes(whole[: whole.rfind(b"\n") + 1])
+    with path.open("a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerow(astuple(answer))

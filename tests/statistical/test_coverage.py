@@ -126,7 +126,7 @@ def test_a_range_that_is_too_wide_costs_what_noise_may_hide_in_it():
     assert 1.1 * narrow < wide < 2 * narrow
 
 
-# Every slope, estimand and epsilon, but not each with each: `experiments.record_effect --redrawn` has all cells.
+# Every slope, estimand and epsilon, but not each with each: `experiments.record_effect --only redrawn` has all cells.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("slope", "estimand", "epsilon"),
