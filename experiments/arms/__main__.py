@@ -1,14 +1,12 @@
 """Several arms of private records: coverage, size, simultaneous coverage, and length beside Welch's intervals.
 
-`python -m experiments.arms` prints the tables with 200 draws a row; `--draws` changes their number and `--only
-observational` prints that of observational studies: coverage, size where no arm does anything, and errors and lengths
-beside AIPW without privacy, beside two arms at a time for half of the budget each, and beside zero; `--only pairs` that
-of three outcomes that are private together with treatment.
+`python -m experiments.arms` prints the tables with 200 draws a row. `coverage` is of trials; `observational` has
+coverage, size where no arm does anything, and errors and lengths beside AIPW without privacy, beside two arms at a time
+for half of the budget each, and beside zero; `pairs` is of three outcomes that are private together with treatment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +14,7 @@ from scipy.special import expit
 
 import counterveil as cv
 from counterveil.numerics.propensity import fit_multinomial
-from experiments.tables import print_tables, seeds
+from experiments.runner import Row, Table, run
 
 # Draws whose pairs and permuted arms are looked at.
 _FEW = 40
@@ -56,33 +54,31 @@ DESIGNS = {
 }
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield coverage of both contrasts, of all pairs together, size, and length beside Welch's."""
-    yield "| design | 1 - 0 | 2 - 0 | all pairs | size | length, 1 - 0 | 2 - 0 |"
-    yield "|---|---|---|---|---|---|---|"
+def coverage(name: str, *, seeds: range) -> Row:
+    """Return coverage of both contrasts, of all pairs together, size, and length beside Welch's."""
     study = cv.Study(
         cv.Treatment("arm", arms=(0, 1, 2), reference=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial()
     )
-    for name, design in DESIGNS.items():
-        truth = np.array(design.means)[1:] - design.means[0]
-        pairs = np.array([truth[0], truth[1], truth[1] - truth[0]])
-        held, together, missed, lengths = [], [], [], []
-        for seed in seeds(draws):
-            data = design.draw(seed)
-            found = _asked(study, data, seed)
-            ends = np.array(list(found.interval().values()))
-            held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-            if len(together) < _FEW:
-                every = np.array([one.interval(simultaneous=True) for one in found.pairwise()])
-                together.append(np.all((every[:, 0] <= pairs) & (pairs <= every[:, 1])))
-                null = data | {"arm": np.random.default_rng(seed).permutation(data["arm"])}
-                missed.append(
-                    [not low <= 0 <= high for low, high in _asked(study, null, seed).interval().values()]
-                )
-            errors = [data["y"][data["arm"] == k].var() / (data["arm"] == k).sum() for k in range(3)]
-            lengths.append((ends[:, 1] - ends[:, 0]) / 3.92 / np.sqrt(np.array(errors[1:]) + errors[0]))
-        cells = [*np.mean(held, axis=0), np.mean(together), np.mean(missed), *np.median(lengths, axis=0)]
-        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+    design = DESIGNS[name]
+    truth = np.array(design.means)[1:] - design.means[0]
+    pairs = np.array([truth[0], truth[1], truth[1] - truth[0]])
+    held, together, missed, lengths = [], [], [], []
+    for seed in seeds:
+        data = design.draw(seed)
+        found = _asked(study, data, seed)
+        ends = np.array(list(found.interval().values()))
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        if len(together) < _FEW:
+            every = np.array([one.interval(simultaneous=True) for one in found.pairwise()])
+            together.append(np.all((every[:, 0] <= pairs) & (pairs <= every[:, 1])))
+            null = data | {"arm": np.random.default_rng(seed).permutation(data["arm"])}
+            missed.append(
+                [not low <= 0 <= high for low, high in _asked(study, null, seed).interval().values()]
+            )
+        errors = [data["y"][data["arm"] == k].var() / (data["arm"] == k).sum() for k in range(3)]
+        lengths.append((ends[:, 1] - ends[:, 0]) / 3.92 / np.sqrt(np.array(errors[1:]) + errors[0]))
+    shares = [*np.mean(held, axis=0), np.mean(together), np.mean(missed)]
+    return [name, *shares, *np.median(lengths, axis=0)]
 
 
 @dataclass(frozen=True)
@@ -138,24 +134,19 @@ OBSERVED = {
 }
 
 
-def observational(draws: int) -> Iterator[str]:
-    """Yield coverage, size, root mean squared errors and lengths of observational studies."""
-    head = "| study | budget | 1 - 0 | 2 - 0 | size | RMSE, 1 - 0 | 2 - 0 | AIPW | two at a time | zero |"
-    yield head + " length, 1 - 0 | 2 - 0 | two at a time |"
-    yield "|" + "---|" * 13
-    for name, design in OBSERVED.items():
-        for delta in (1e-6, 0):
-            try:
-                cells = _row(design, delta, draws)
-            except cv.errors.CounterveilError as refused:
-                cells = f"refused ({refused.code})" + " |" * 10
-            yield f"| {name} | {'pure' if delta == 0 else 'delta 1e-6'} | {cells} |"
+def observational(name: str, delta: float, *, seeds: range) -> Row:
+    """Return coverage, size, root mean squared errors and lengths of one observational study."""
+    label = [name, "pure" if delta == 0 else "delta 1e-6"]
+    try:
+        return [*label, *_figures(OBSERVED[name], delta, seeds)]
+    except cv.errors.CounterveilError as refused:
+        return [*label, f"refused ({refused.code})"]
 
 
-def _row(design: Observed, delta: float, draws: int) -> str:
+def _figures(design: Observed, delta: float, seeds: range) -> Row:
     held, missed, errors, lengths, study = [], [], [], [], design.study()
     words = {"protects": "record", "delta": delta}
-    for seed in seeds(draws):
+    for seed in seeds:
         data, z, truth = design.draw(seed, null=False)
         own, half = aipw(data, z)
         ends = np.array(list(_ask(study, data, seed, words).interval().values()))
@@ -169,11 +160,9 @@ def _row(design: Observed, delta: float, draws: int) -> str:
         ends = np.array(list(_ask(study, null, seed, words).interval().values()))
         missed.append((nothing < ends[:, 0]) | (ends[:, 1] < nothing))
     rmse, length = np.sqrt(np.nanmean(np.square(errors), axis=0)), np.nanmedian(lengths, axis=0)
-    cells = [*np.mean(held, axis=0), np.mean(missed)]
-    shown = [f"{one:.3f}" for one in cells] + [f"{one:.3g}" for one in rmse[0]]
-    shown += [" / ".join(f"{one:.3g}" for one in both) for both in rmse[1:]]
-    shown += [f"{one:.2f}" for one in length[0]] + [" / ".join(f"{one:.2f}" for one in length[1])]
-    return " | ".join(shown)
+    others = [" / ".join(f"{one:.3g}" for one in both) for both in rmse[1:]]
+    pair = " / ".join(f"{one:.2f}" for one in length[1])
+    return [*np.mean(held, axis=0), np.mean(missed), *rmse[0], *others, *length[0], pair]
 
 
 def aipw(data: dict[str, np.ndarray], z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -210,31 +199,27 @@ RANGES = {"score": (0, 10), "event": (0, 1), "rare": (0, 1)}
 _PAIRS = {"protects": "treatment and outcome"}
 
 
-def pairs(draws: int) -> Iterator[str]:
-    """Yield coverage, size and lengths of three outcomes whose treatments are private too, covariates being public."""
-    yield "| n | epsilon | budget | outcome | coverage, AIPW | size, AIPW | length | one at a time | RMSE | zero |"
-    yield "|" + "---|" * 10
-    covariates = {"x": cv.Range(0, 1), "z": cv.Range(0, 1), "old": cv.Categories([0, 1])}
-    study = cv.Study(
-        cv.Treatment("t", control=0),
-        outcome=cv.Outcomes(RANGES),
-        covariates=covariates,
-        assignment=cv.Observational(),
-    )
-    for rows, epsilon in ((4000, 4), (20_000, 1)):
-        for delta in (1e-6, 0):
-            found = [_three(study, rows, epsilon, delta, seed) for seed in seeds(draws)]
-            for place, name in enumerate(RANGES):
-                held, theirs, missed, also, length, alone, error, truth = np.array(found)[:, :, place].T
-                cells = f"{held.mean():.3f}, {theirs.mean():.3f} | {missed.mean():.3f}, {also.mean():.3f}"
-                cells += f" | {np.median(length):.2f}"
-                rmse = f"{np.sqrt((error**2).mean()):.3g} | {np.sqrt((truth**2).mean()):.3g}"
-                kind = "pure" if delta == 0 else "delta 1e-6"
-                row = f"{rows:,} | {epsilon} | {kind} | {name} | {cells} | {np.nanmedian(alone):.2f}"
-                yield f"| {row} | {rmse} |"
+STUDY = cv.Study(
+    cv.Treatment("t", control=0),
+    outcome=cv.Outcomes(RANGES),
+    covariates={"x": cv.Range(0, 1), "z": cv.Range(0, 1), "old": cv.Categories([0, 1])},
+    assignment=cv.Observational(),
+)
 
 
-def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int) -> list[np.ndarray]:
+def pairs(rows: int, epsilon: int, delta: float, *, seeds: range) -> list[Row]:
+    """Return coverage, size and lengths of three outcomes whose treatments are private too, covariates being public."""
+    found, table = [_three(STUDY, rows, epsilon, delta, seed, seeds[:_FEW]) for seed in seeds], []
+    for place, name in enumerate(RANGES):
+        held, theirs, missed, also, length, alone, error, truth = np.array(found)[:, :, place].T
+        shares = f"{held.mean():.3f}, {theirs.mean():.3f}", f"{missed.mean():.3f}, {also.mean():.3f}"
+        rmse = np.sqrt((error**2).mean()), np.sqrt((truth**2).mean())
+        kind = "pure" if delta == 0 else "delta 1e-6"
+        table.append([rows, epsilon, kind, name, *shares, np.median(length), np.nanmedian(alone), *rmse])
+    return table
+
+
+def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int, few: range) -> list[np.ndarray]:
     words = _PAIRS | {"delta": delta, "noise": cv.SeededNoise(seed)}
     (data, z, truth), (null, w, nothing) = (_pairs_drawn(rows, one, seed) for one in (1.0, 0.0))
     ends = np.array(list(cv.outcomes(data, study, epsilon=epsilon, **words).interval().values()))
@@ -245,7 +230,7 @@ def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int) ->
         for drawn, own in ((data, z), (null, w))
     )
     for place, (name, ends_of) in enumerate(RANGES.items()):
-        if seed in seeds(_FEW):
+        if seed in few:
             own = cv.Study(
                 cv.Treatment("t", control=0),
                 cv.Outcome(name, ends_of),
@@ -283,5 +268,33 @@ def _asked(study: cv.Study, data: dict[str, np.ndarray], seed: int) -> cv.result
     return cv.arms(data, study, protects="record", epsilon=1, noise=cv.SeededNoise(seed))
 
 
+TABLES = {
+    "coverage": Table(
+        columns=(
+            *("design", "1 - 0|.3f", "2 - 0|.3f", "all pairs|.3f", "size|.3f"),
+            *("length, 1 - 0|.3f", "2 - 0|.3f"),
+        ),
+        cells=[(name,) for name in DESIGNS],
+        row=coverage,
+    ),
+    "observational": Table(
+        columns=(
+            *("study", "budget", "1 - 0|.3f", "2 - 0|.3f", "size|.3f"),
+            *("RMSE, 1 - 0|.3g", "2 - 0|.3g", "AIPW", "two at a time", "zero"),
+            *("length, 1 - 0|.2f", "2 - 0|.2f", "two at a time"),
+        ),
+        cells=[(name, delta) for name in OBSERVED for delta in (1e-6, 0)],
+        row=observational,
+    ),
+    "pairs": Table(
+        columns=(
+            *("n|,", "epsilon", "budget", "outcome", "coverage, AIPW", "size, AIPW"),
+            *("length|.2f", "one at a time|.2f", "RMSE|.3g", "zero|.3g"),
+        ),
+        cells=[(*size, delta) for size in ((4000, 4), (20_000, 1)) for delta in (1e-6, 0)],
+        row=pairs,
+    ),
+}
+
 if __name__ == "__main__":
-    print_tables(__doc__, {"coverage": coverage, "observational": observational, "pairs": pairs})
+    run(__doc__, TABLES)

@@ -25,7 +25,7 @@ _ACIC_RANGES = {1: (-20, 40), 2: (0, 100), 3: (-20, 30), 4: (-15, 40), 5: (-60, 
 _REALISATIONS = 25
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=6)
 def instance(design: str, rows: int, seed: int) -> Instance:
     """Return one study: people to learn from, and other people, or for real covariates the same, to score on."""
     if design in _SIMULATED:

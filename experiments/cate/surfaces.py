@@ -1,4 +1,4 @@
-"""`python -m experiments.cate.surfaces [--draws N]`: effects as a function beside one number, on three surfaces.
+"""Effects as a function beside one number, on three surfaces.
 
 Twelve skewed covariates like those of a trial of antiretroviral drugs; outcomes like counts of cells in [0, 1200].
 Effects are the same for everybody, or differ with a standard deviation of 8 or 40 along three covariates. Printed for
@@ -9,14 +9,15 @@ median half-width of intervals for people.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 Floats = NDArray[np.float64]
 SURFACES = {"same for all": 0.0, "weak": 8.0, "strong": 40.0}
@@ -76,12 +77,12 @@ def least_squares(drawn: Trial) -> Floats:
     return np.asarray(basis @ weights[basis.shape[1] :])
 
 
-def line(level: str, surface: str, rows: int, epsilon: float, draws: int, first_seed: int) -> str:
-    """Return one line of the table."""
+def row(level: str, surface: str, rows: int, epsilon: float, *, seeds: range) -> Row:
+    """Return one row of the table."""
     found: dict[str, list[float]] = {
         name: [] for name in ("ours", "number", "ols", "function", "covers", "half")
     }
-    for seed in range(first_seed, first_seed + draws):
+    for seed in seeds:
         drawn = trial(rows, SURFACES[surface], seed)
         asked = {"protects": level, "epsilon": epsilon, "delta": "1e-6", "noise": cv.SeededNoise(seed)}
         model = cv.cate(drawn.frame, drawn.study, **asked)
@@ -96,35 +97,20 @@ def line(level: str, surface: str, rows: int, epsilon: float, draws: int, first_
             found["covers"].append(float(np.mean((low <= drawn.effects) & (drawn.effects <= high))))
             found["half"].append(float(np.median(high - low)) / 2)
     mean = {name: float(np.mean(values)) if values else float("nan") for name, values in found.items()}
-    return (
-        f"| {level} | {surface} | {rows:,} | {epsilon:g} | {mean['ours']:.1f} | {mean['number']:.1f} | "
-        f"{mean['ols']:.1f} | {mean['function']:.2f} | {mean['covers']:.3f} | {mean['half']:.0f} |"
-    )
+    return [level, surface, rows, epsilon, *mean.values()]
 
 
 def _error(effects: Floats, truth: Floats) -> float:
     return float(np.sqrt(np.mean((effects - truth) ** 2)))
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--rows", nargs="*", type=int, default=[1000, 4000, 20_000])
-    parser.add_argument("--epsilons", nargs="*", type=float, default=[1.0, 4.0])
-    parser.add_argument("--levels", nargs="*", choices=("record", "outcome"), default=["record", "outcome"])
-    parser.add_argument("--first-seed", type=int, default=1000)
-    chosen = parser.parse_args()
-    print(
-        "| protects | effects | rows | epsilon | PEHE | one number | least squares | function | coverage | half |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for level in chosen.levels:
-        for surface in SURFACES:
-            for rows in chosen.rows:
-                for epsilon in chosen.epsilons:
-                    print(line(level, surface, rows, epsilon, chosen.draws, chosen.first_seed), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=(
+        *("protects", "effects", "rows|,", "epsilon|g", "PEHE|.1f", "one number|.1f", "least squares|.1f"),
+        *("function|.2f", "coverage|.3f", "half|.0f"),
+    ),
+    cells=list(product(("record", "outcome"), SURFACES, (1000, 4000, 20_000), (1.0, 4.0))),
+    row=row,
+    draws=20,
+    apart=True,
+)

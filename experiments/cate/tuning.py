@@ -1,4 +1,4 @@
-"""`python -m experiments.cate.tuning`: errors of outcome-level functions on tuning seeds, a line a value, in Markdown.
+"""Errors of outcome-level functions on tuning seeds, a row a value.
 
 Seeds are below 100: the tables of this experiment use others. Every number that is a choice is moved by itself, the
 others staying as they are in the library.
@@ -6,7 +6,6 @@ others staying as they are in the library.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.estimators.linear import series, series_basis, series_features, series_posterior
 from experiments.cate.instances import instance
+from experiments.runner import Row, Table
 
 CELLS = (("dataset 1", 3000, 20), ("dataset 1", 30_000, 3), ("dataset 2", 3000, 6), ("skewed 1", 3000, 6))
 FIRST = 10
@@ -50,26 +50,24 @@ def error(design: str, rows: int, studies: int) -> float:
     return float(np.mean(found))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.cate.tuning")
-    parser.add_argument("names", nargs="*", help="numbers to move; all if omitted")
-    chosen = parser.parse_args().names
-    print("| number | value | " + " | ".join(f"{design}, n = {rows:,}" for design, rows, _ in CELLS) + " |")
-    print("|---|---|" + "---|" * len(CELLS))
-    show("as they are", "")
-    for module, name, values in TRIED:
-        before = getattr(module, name)
-        for value in values if not chosen or name in chosen else ():
-            setattr(module, name, value)
-            show(name, value)
+def row(name: str, value: Any, module: Any, *, seeds: range) -> Row:
+    """Return the errors with one number moved to a value, which is put back."""
+    if module is None:
+        return [name, value, *(error(*cell) for cell in CELLS)]
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        return [name, value, *(error(*cell) for cell in CELLS)]
+    finally:
         setattr(module, name, before)
 
 
-def show(name: str, value: Any) -> None:
-    """Print one line of the table, with the numbers as they are now."""
-    errors = [error(*cell) for cell in CELLS]
-    print(f"| {name} | {value} | " + " | ".join(f"{one:.3g}" for one in errors) + " |", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=("number", "value", *(f"{design}, n = {rows:,}|.3g" for design, rows, _ in CELLS)),
+    cells=[
+        ("as they are", "", None),
+        *((name, value, module) for module, name, values in TRIED for value in values),
+    ],
+    row=row,
+    apart=True,
+)

@@ -27,8 +27,9 @@ from experiments.causal.designs import (
     yes_or_no,
 )
 from experiments.causal.real import real
-from experiments.causal.runs import ADJUSTED, Asked, run, saved
+from experiments.causal.runs import ADJUSTED, Asked, Row, run
 from experiments.causal.table import failing, markdown
+from experiments.runner import saved
 
 
 def designs() -> list[Design]:
@@ -61,9 +62,9 @@ def main() -> None:
         name = "".join(letter if letter.isalnum() else "-" for letter in design.name) + ".csv"
         if not chosen.print:
             run(design, folder / name, chosen.draws, asked)
-        rows = [row for row in saved(folder / name) if row.level in chosen.levels]
+        rows = [row for row in saved(folder / name, Row) if row.level in chosen.levels]
         other = (
-            [row for row in saved(Path(chosen.beside, name)) if row.level in chosen.levels]
+            [row for row in saved(Path(chosen.beside, name), Row) if row.level in chosen.levels]
             if chosen.beside
             else []
         )

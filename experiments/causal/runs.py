@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from zlib import crc32
@@ -15,6 +14,7 @@ from counterveil.data import Table
 from counterveil.errors import CounterveilError
 from experiments.causal.designs import Design
 from experiments.causal.plain import aipw, means
+from experiments.runner import save, saved
 
 EPSILONS = {"outcome": ("0.5", "1", "2", "4"), "record": ("1", "2", "4", "8")}
 DELTAS = {"outcome": ("0",), "record": ("1e-6", "0")}
@@ -43,25 +43,6 @@ class Row:
     valid: int  # whether the interval claims to be one for the effect
     chosen: str
     refusal: str
-
-
-def saved(path: Path) -> list[Row]:
-    """Return the answers that a file holds; a line that was cut off is left out."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as lines:
-        whole = [cells for cells in csv.reader(lines) if len(cells) == len(fields(Row))]
-    return [
-        Row(
-            *cells[:6],
-            int(cells[6]),
-            float(cells[7]),
-            float(cells[8]),
-            int(cells[9]),
-            *cells[10:12],
-        )
-        for cells in whole
-    ]
 
 
 Key = tuple[str, str, str, str, str]
@@ -96,7 +77,7 @@ def run(design: Design, path: Path, draws: int, asked: Asked) -> None:
     """Make the answers that are not saved yet."""
     done = {
         (row.level, row.estimand, row.method, row.epsilon, row.delta, row.draw)
-        for row in saved(path)
+        for row in saved(path, Row)
         if row.design == design.name
     }
     for number in range(draws):
@@ -105,10 +86,8 @@ def run(design: Design, path: Path, draws: int, asked: Asked) -> None:
             continue
         y = design.outcomes(number)
         table = Table.attach({**design.columns, design.study.outcome: y}, design.study)
-        with path.open("a", newline="") as lines:
-            writer = csv.writer(lines)
-            for key in keys:
-                writer.writerow(astuple(answer(design, table, key, number)))
+        for key in keys:
+            save(path, answer(design, table, key, number))
         print(f"{design.name}: draw {number}", file=sys.stderr, flush=True)
 
 

@@ -1,11 +1,16 @@
-"""`python -m experiments.clusters [--draws N] [--only TABLE]`: prints coverage with clusters in Markdown."""
+"""Coverage with clusters.
+
+`python -m experiments.clusters` prints tables of public clusters with private outcomes or records, of protected
+clusters, of effects by group (`groups`), and of the classes and schools of STAR (`star`, needs COUNTERVEIL_DATA).
+"""
 
 from __future__ import annotations
 
-import argparse
 from itertools import product
 
+from experiments.clusters import groups, star
 from experiments.clusters.simulation import Cell, simulate
+from experiments.runner import Row, Table, run
 
 
 def outcome_cells() -> list[Cell]:
@@ -53,31 +58,35 @@ def whole_cells() -> list[Cell]:
     ]
 
 
-TABLES = {"outcome": outcome_cells, "record": record_cells, "whole": whole_cells}
+def coverage(place: int, cell: Cell, *, seeds: range) -> Row:
+    """Return how often intervals cover, with clusters and as if rows were independent; a cell has one seed."""
+    found = simulate(cell, len(seeds), seeds.start + place)
+    unit, sizes = "cluster" if cell.whole else cell.protects, "unequal" if cell.unequal else "equal"
+    design = [unit, cell.design, cell.clusters, cell.size, sizes, cell.icc, cell.method, cell.epsilon]
+    return [*design, found.covered, found.width, found.error, found.covered_by_row, found.width_by_row]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.clusters")
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--only", choices=TABLES)
-    chosen = parser.parse_args()
-    print(f"95 % intervals, {chosen.draws} draws a row; by row: the same without cluster=.\n")
-    print(
-        "| protects | design | clusters | size | sizes | ICC | method | epsilon | coverage | width | error "
-        "| by row: coverage | width |"
+def table(cells: list[Cell]) -> Table:
+    """Return a table of coverage."""
+    return Table(
+        columns=(
+            *("protects", "design", "clusters", "size", "sizes", "ICC|g", "method", "epsilon|g"),
+            *("coverage|.3f", "width|.3f", "error|.3f", "by row: coverage|.3f", "width|.3f"),
+        ),
+        cells=list(enumerate(cells)),
+        row=coverage,
+        title="95 % intervals, {draws} draws a row; by row: the same without cluster=.",
+        first_seed=5000,
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for name, cells in TABLES.items():
-        for place, cell in enumerate(cells() if chosen.only in (None, name) else []):
-            found = simulate(cell, chosen.draws, 5000 + place)
-            unit = "cluster" if cell.whole else cell.protects
-            print(
-                f"| {unit} | {cell.design} | {cell.clusters} | {cell.size} | {'unequal' if cell.unequal else 'equal'} "
-                f"| {cell.icc:g} | {cell.method} | {cell.epsilon:g} | {found.covered:.3f} | {found.width:.3f} "
-                f"| {found.error:.3f} | {found.covered_by_row:.3f} | {found.width_by_row:.3f} |",
-                flush=True,
-            )
 
+
+TABLES = {
+    "outcome": table(outcome_cells()),
+    "record": table(record_cells()),
+    "whole": table(whole_cells()),
+    "groups": groups.TABLE,
+    "star": star.TABLE,
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

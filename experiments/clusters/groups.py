@@ -1,8 +1,7 @@
-"""`python -m experiments.clusters.groups [--draws N]`: coverage of effects by group where people come in clusters."""
+"""Coverage of effects by group where people come in clusters."""
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from tools.loose_study import study_of
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 EFFECTS, SD = (0.05, 0.1), 0.12
 
@@ -70,21 +70,19 @@ def coverage(cell: Cell, draws: int, seed: int) -> tuple[list[float], list[float
     return [*covered / draws], [*widths / draws], together / draws
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.clusters.groups")
-    parser.add_argument("--draws", type=int, default=200)
-    draws = parser.parse_args().draws
-    print("| protects | epsilon | clusters | size | ICC | groups | coverage | half-width | simultaneous |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for place, cell in enumerate(CELLS):
-        covered, widths, together = coverage(cell, draws, place)
-        print(
-            f"| {cell.protects} | {cell.epsilon:g} | {cell.clusters} | {cell.size}{', unequal' * cell.unequal} "
-            f"| {cell.icc:g} | {cell.groups} | {covered[0]:.3f}, {covered[1]:.3f} "
-            f"| {widths[0]:.3f}, {widths[1]:.3f} | {together:.3f} |",
-            flush=True,
-        )
+def row(place: int, cell: Cell, *, seeds: range) -> Row:
+    """Return coverage and half-widths of both groups, and coverage of the intervals together."""
+    covered, widths, together = coverage(cell, len(seeds), place)
+    pairs = [", ".join(f"{one:.3f}" for one in pair) for pair in (covered, widths)]
+    size = f"{cell.size}{', unequal' * cell.unequal}"
+    return [cell.protects, cell.epsilon, cell.clusters, size, cell.icc, cell.groups, *pairs, together]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=(
+        *("protects", "epsilon|g", "clusters", "size", "ICC|g", "groups"),
+        *("coverage", "half-width", "simultaneous|.3f"),
+    ),
+    cells=list(enumerate(CELLS)),
+    row=row,
+)

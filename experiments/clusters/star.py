@@ -1,4 +1,4 @@
-"""`python -m experiments.clusters.star`: small classes in kindergarten, by row, by class and by school.
+"""Small classes in kindergarten, by row, by class and by school.
 
 Needs the STAR student file in the folder that COUNTERVEIL_DATA names: `star/STAR_Students_11601.parquet`.
 """
@@ -13,6 +13,7 @@ import pandas as pd
 from tools.loose_study import study_of
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 FILE = "star/STAR_Students_11601.parquet"
 COLUMNS = {"gktmathss": "math", "gkclasstype": "type", "gkschid": "school", "gktchid": "class"}
@@ -25,35 +26,37 @@ def kindergarten() -> pd.DataFrame:
     return frame.assign(small=(frame["type"] == "SMALL CLASS").astype(int)).drop(columns="type")
 
 
-def asked(protects: str, epsilon: float, **clusters: Any) -> cv.results.Result:
+BY_CLASS = {"cluster": "class", "assigned_by_cluster": True}
+# What is said of who is protected, the argument of `ate`, and what is declared.
+QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
+    ("one outcome", "outcome", {}),
+    ("one outcome", "outcome", BY_CLASS),
+    ("one outcome", "outcome", {"cluster": "school"}),
+    ("one record", "record", BY_CLASS),
+    ("one class", "outcome", {"cluster": "class", "protects_cluster": True}),
+]
+
+
+def answer(unit: str, protects: str, clusters: dict[str, Any], epsilon: float, *, seeds: range) -> Row:
     """Return one answer."""
     study = study_of("small", "math", (200, 800), control=0, randomised=True, **clusters)
-    return cv.ate(kindergarten(), study, protects=protects, epsilon=epsilon, noise=cv.SeededNoise(1))
+    noise = cv.SeededNoise(seeds.start)
+    found = cv.ate(kindergarten(), study, protects=protects, epsilon=epsilon, noise=noise)
+    low, high = found.interval()
+    count = found.details.get("clusters", found.details["rows"] if "protects_cluster" in clusters else "none")
+    errors = found.std_error
+    interval = f"{low:.1f} to {high:.1f}"
+    named = f"{count} {clusters.get('cluster', '')}"
+    return [unit, named, epsilon, found.estimate, interval, errors.sampling, errors.noise]
 
 
-def main() -> None:
-    by_class = {"cluster": "class", "assigned_by_cluster": True}
-    rows: list[tuple[str, str, dict[str, Any]]] = [
-        ("one outcome", "outcome", {}),
-        ("one outcome", "outcome", by_class),
-        ("one outcome", "outcome", {"cluster": "school"}),
-        ("one record", "record", by_class),
-        ("one class", "outcome", {"cluster": "class", "protects_cluster": True}),
-    ]
-    print("| protects | clusters | epsilon | effect | 95 % interval | std. error from sampling | noise |")
-    print("|---|---|---|---|---|---|---|")
-    for unit, protects, clusters in rows:
-        for epsilon in (0.5, 2.0):
-            found = asked(protects, epsilon, **clusters)
-            low, high = found.interval()
-            count = found.details.get(
-                "clusters", found.details["rows"] if "protects_cluster" in clusters else "none"
-            )
-            print(
-                f"| {unit} | {count} {clusters.get('cluster', '')} | {epsilon:g} | {found.estimate:.2f} "
-                f"| {low:.1f} to {high:.1f} | {found.std_error.sampling:.2f} | {found.std_error.noise:.2f} |"
-            )
-
-
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=(
+        *("protects", "clusters", "epsilon|g", "effect|.2f", "95 % interval"),
+        *("std. error from sampling|.2f", "noise|.2f"),
+    ),
+    cells=[(*question, epsilon) for question in QUESTIONS for epsilon in (0.5, 2.0)],
+    row=answer,
+    draws=1,
+    first_seed=1,
+)

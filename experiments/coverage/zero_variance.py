@@ -1,23 +1,14 @@
-"""`python -m experiments.coverage.zero_variance [--draws N]`: how small sampling errors are shown, and what it costs.
-
-The first table answers questions about real data again and again, the data staying the same. "As 0": answers whose
-sampling error is shown as 0. "Shortest": the shortest interval beside the mean one. The second has simulated trials
-of several shapes of outcome, 1,000 people, epsilon 1/2 and 2: coverage and mean length of intervals for differences in
-means with private outcomes.
-"""
+"""Studies whose questions are asked again and again: how small sampling errors are shown, and what it costs."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
 from counterveil.datasets import lalonde, nhefs
-from experiments.coverage.simulation import Cell, simulate
 
 SHAPES = ("bell", "binary", "rare", "scarce", "spend", "continuous", "constant")
 
@@ -62,37 +53,16 @@ QUESTIONS: list[tuple[str, Callable[[], tuple[Any, cv.Study]], float]] = [
 ]
 
 
-def answers(data: Any, study: cv.Study, epsilon: float, draws: int) -> Iterator[tuple[float, float]]:
-    """Yield the sampling error and the length of the interval of every answer."""
-    for seed in range(draws):
-        result = cv.ate(data, study, protects="outcome", epsilon=epsilon, noise=cv.SeededNoise(seed))
+def answers(
+    name: str, data: Callable[[], tuple[Any, cv.Study]], epsilon: float, *, seeds: range
+) -> list[Any]:
+    """Return what answers about the same data are like over draws of noise: sampling errors, and lengths."""
+    frame, study = data()
+    found = []
+    for seed in seeds:
+        result = cv.ate(frame, study, protects="outcome", epsilon=epsilon, noise=cv.SeededNoise(seed))
         low, high = result.untruncated_interval()
-        yield result.std_error.sampling, high - low
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.coverage.zero_variance")
-    parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--trials", type=int, default=400)
-    chosen = parser.parse_args()
-    print("| data | epsilon | answers | as 0 | least sampling error | median | mean length | shortest |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, data, epsilon in QUESTIONS:
-        sampling, lengths = np.array(list(answers(*data(), epsilon, chosen.draws))).T
-        print(
-            f"| {name} | {epsilon:g} | {chosen.draws} | {np.count_nonzero(sampling == 0)} | {sampling.min():.3g} "
-            f"| {np.median(sampling):.3g} | {lengths.mean():.4g} | {lengths.min() / lengths.mean():.2f} |",
-            flush=True,
-        )
-    print("\n| outcome | epsilon | trials | coverage | mean length |")
-    print("|---|---|---|---|---|")
-    for place, (shape, epsilon) in enumerate(product(SHAPES, (0.5, 2.0))):
-        found = simulate(Cell("outcome", shape, 1000, 0.5, epsilon), chosen.trials, place)
-        print(
-            f"| {shape} | {epsilon:g} | {chosen.trials} | {found.covered:.3f} | {found.width:.4g} |",
-            flush=True,
-        )
-
-
-if __name__ == "__main__":
-    main()
+        found.append((result.std_error.sampling, high - low))
+    sampling, lengths = np.array(found).T
+    figures = [np.count_nonzero(sampling == 0), sampling.min(), np.median(sampling)]
+    return [name, epsilon, len(seeds), *figures, lengths.mean(), lengths.min() / lengths.mean()]

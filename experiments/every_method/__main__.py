@@ -13,8 +13,9 @@ from pathlib import Path
 
 from experiments.every_method.asking import FREE, available
 from experiments.every_method.designs import REPORTED, TUNING, Design
-from experiments.every_method.runs import file_of, run, saved
+from experiments.every_method.runs import Row, file_of, run
 from experiments.every_method.table import NEAR, Gap, ceiling, cells, gaps, markdown
+from experiments.runner import saved
 
 # The best of all methods or of those with an interval for the effect, with hand-picked strata or not, by which column.
 Count = tuple[bool, bool, str]
@@ -39,7 +40,7 @@ def main() -> None:
     for design in designs:
         if not chosen.print:
             run(design, folder, chosen.draws, methods)
-        rows = saved(file_of(folder, design))
+        rows = saved(file_of(folder, design), Row)
         made = cells(rows)
         if made and not chosen.summary:
             print(markdown(design.name, made), flush=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from zlib import crc32
 
 from experiments.every_method.asking import FREE, LARGE, METHODS, Asked, Draw, Known, draw, free
 from experiments.every_method.designs import Design, Instance
+from experiments.runner import save, saved
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 DELTAS = ("0", "1e-6")
@@ -32,19 +32,6 @@ class Row:
     valid: int
     chosen: str
     refusal: str
-
-
-def saved(path: Path) -> list[Row]:
-    """Return the answers that a file holds; a line that was cut off is left out."""
-    if not path.exists():
-        return []
-    found = []
-    with path.open(newline="") as lines:
-        for cells in csv.reader(lines):
-            if len(cells) == len(Row.__dataclass_fields__):
-                figures = float(cells[4]), float(cells[5]), int(cells[6]), int(cells[7])
-                found.append(Row(int(cells[0]), *cells[1:4], *figures, *cells[8:]))
-    return found
 
 
 def file_of(folder: Path, design: Design) -> Path:
@@ -70,8 +57,7 @@ def draws_of(asked: Asked, design: Design, draws: int, rows: int) -> int:
 def run(design: Design, folder: Path, draws: int, methods: list[str]) -> None:
     """Make the answers that are not saved yet."""
     path = file_of(folder, design)
-    _cut_to_lines(path)
-    done = {(row.draw, row.method, row.epsilon, row.delta) for row in saved(path)}
+    done = {(row.draw, row.method, row.epsilon, row.delta) for row in saved(path, Row)}
     kept: Instance | None = None
     for number in range(ceil(draws * design.draws)):
         wanted = [one for one in questions(methods) if (number, *one) not in done]
@@ -87,24 +73,15 @@ def run(design: Design, folder: Path, draws: int, methods: list[str]) -> None:
         }
         wanted = [one for one in wanted if one[0] in FREE or number < limits[one[0]]]
         known: Known = {}
-        with path.open("a", newline="") as lines:
-            writer = csv.writer(lines)
-            for name, epsilon, delta in wanted:
-                if name in FREE:
-                    found: Draw | str = free(instance, name)
-                else:
-                    # The same seed for every method: what is chosen gives the answer that it gives by name.
-                    seed = 1000 * (crc32(design.name.encode()) % 10_000) + number
-                    found = draw(instance, name, epsilon, delta, seed, known)
-                writer.writerow(astuple(_row(number, name, epsilon, delta, found)))
+        for name, epsilon, delta in wanted:
+            if name in FREE:
+                found: Draw | str = free(instance, name)
+            else:
+                # The same seed for every method: what is chosen gives the answer that it gives by name.
+                seed = 1000 * (crc32(design.name.encode()) % 10_000) + number
+                found = draw(instance, name, epsilon, delta, seed, known)
+            save(path, _row(number, name, epsilon, delta, found))
         print(f"{design.name}: draw {number}", file=sys.stderr, flush=True)
-
-
-def _cut_to_lines(path: Path) -> None:
-    """Take away the end of a last line that an interruption left without its break."""
-    if path.exists():
-        whole = path.read_bytes()
-        path.write_bytes(whole[: whole.rfind(b"\n") + 1])
 
 
 def _row(number: int, name: str, epsilon: str, delta: str, found: Draw | str) -> Row:

@@ -1,4 +1,4 @@
-"""`python -m experiments.every_method.strata [--draws N]`: many strata beside models, by rows in a stratum.
+"""Many strata beside models, by rows in a stratum: `python -m experiments.every_method.strata`.
 
 Simulated studies whose covariates are all binary, so that they form strata as declared. Outcomes follow
 covariates linearly, which favours models. Each cell is root mean square error / median width of 95 % intervals.
@@ -6,13 +6,14 @@ covariates linearly, which favours models. Each cell is root mean square error /
 
 from __future__ import annotations
 
-import argparse
+from itertools import product
 
 import numpy as np
 from scipy.special import expit
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from experiments.runner import Row, Table, run
 
 METHODS = ("stratified", "doubly_robust", "sample_and_aggregate")
 EFFECT = 0.5
@@ -50,19 +51,19 @@ def cell(n: int, d: int, method: str, epsilon: str, draws: int) -> str:
     return f"{np.sqrt(np.mean(np.square(errors))):.3g} / {np.median(widths):.3g}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.every_method.strata")
-    parser.add_argument("--draws", type=int, default=6)
-    draws = parser.parse_args().draws
-    print("| rows | strata | rows a stratum | epsilon | " + " | ".join(METHODS) + " |")
-    print("|" + "---|" * (4 + len(METHODS)))
-    for n in (1000, 4000):
-        for d in (7, 8, 9, 10):
-            for epsilon in ("0.5", "1", "4"):
-                texts = [cell(n, d, method, epsilon, draws) for method in METHODS]
-                start = f"| {n:,} | {2**d} | {n / 2**d:.3g} | {epsilon} | "
-                print(start + " | ".join(texts) + " |", flush=True)
+def row(n: int, d: int, epsilon: str, *, seeds: range) -> Row:
+    """Return the cells of all methods."""
+    return [n, 2**d, n / 2**d, epsilon, *(cell(n, d, method, epsilon, len(seeds)) for method in METHODS)]
 
+
+TABLES = {
+    "strata": Table(
+        columns=("rows|,", "strata", "rows a stratum|.3g", "epsilon", *METHODS),
+        cells=list(product((1000, 4000), (7, 8, 9, 10), ("0.5", "1", "4"))),
+        row=row,
+        draws=6,
+    )
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

@@ -1,15 +1,15 @@
-"""`python -m experiments.every_method.trials [--draws N] [--methods NAME ...]`: does adjusting pay in a trial?
+"""Does adjusting pay in a trial? `python -m experiments.every_method.trials`.
 
 Treatments are drawn anew for each draw, so that the true effect is known: 0.5 in the simulated trials, zero in the
 real ones (LaLonde 445, NSW 722, STAR in kindergarten, IST), whose outcomes are left as they are. Cells are coverage /
-root mean square error / median width of 95 % intervals, in percent of the outcome's range. `--rule` prints the number
-of rows from which `auto` adjusts for covariates in trials of private records.
+root mean square error / median width of 95 % intervals, in percent of the outcome's range. `rule` has the number of
+rows from which `auto` adjusts for covariates in trials of private records.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
 from counterveil.estimators.moments.trial_adjustment import TrialNumbers, adjustment_is_worthwhile
 from counterveil.privacy import Budget
+from experiments import runner
 from experiments.every_method.designs import widened
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
@@ -86,39 +87,21 @@ DESIGNS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.every_method.trials")
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--first", type=int, default=40_000, help="first seed")
-    parser.add_argument("--only", nargs="*")
-    parser.add_argument("--delta", default="1e-6")
-    parser.add_argument("--rule", action="store_true")
-    parser.add_argument("--methods", nargs="*", default=[name for names in LEVELS.values() for name in names])
-    chosen = parser.parse_args()
-    if chosen.rule:
-        rule()
-        return
-    asked = [(level, name) for level, names in LEVELS.items() for name in names if name in chosen.methods]
-    for name, load in DESIGNS.items():
-        if chosen.only and not any(word in name for word in chosen.only):
-            continue
-        print(f"\n**{name}**, delta = {chosen.delta}\n\n| level | method | " + " | ".join(EPSILONS) + " |")
-        print("|---|---|" + "---|" * len(EPSILONS), flush=True)
-        seeds = range(chosen.first, chosen.first + chosen.draws)
-        found = [answers(load, seed, chosen.delta, asked) for seed in seeds]
-        for level, method in asked:
-            cells = [cell([one[level, method, epsilon] for one in found]) for epsilon in EPSILONS]
-            print(f"| {level} | {method} | " + " | ".join(cells) + " |", flush=True)
+ASKED = [(level, name) for level, names in LEVELS.items() for name in names]
 
 
-def rule() -> None:
-    print("| delta | features | " + " | ".join(EPSILONS) + " |\n|---|---|" + "---|" * len(EPSILONS))
-    for delta in ("0", "1e-6"):
-        for features in (1, 5, 20, 50):
-            rows = [fewest(features, Budget(epsilon, delta)) for epsilon in EPSILONS]
-            print(
-                f"| {delta} | {features} | " + " | ".join(f"{count:,}" for count in rows) + " |", flush=True
-            )
+def trial(name: str, delta: str, *, seeds: range) -> list[runner.Row]:
+    """Return a row for every level and method of a trial."""
+    found = [answers(DESIGNS[name], seed, delta, ASKED) for seed in seeds]
+    return [
+        [name, level, method, *(cell([one[level, method, epsilon] for one in found]) for epsilon in EPSILONS)]
+        for level, method in ASKED
+    ]
+
+
+def rule(delta: str, features: int, *, seeds: range) -> runner.Row:
+    """Return the numbers of rows from which adjusting is expected to pay; nothing is drawn."""
+    return [delta, features, *(fewest(features, Budget(epsilon, delta)) for epsilon in EPSILONS)]
 
 
 def fewest(features: int, budget: Budget) -> int:
@@ -163,5 +146,21 @@ def cell(found: list[tuple[float, float] | None]) -> str:
     return f"{covered:.2f} / {np.sqrt((error**2).mean()):.3g} / {2 * np.median(half):.3g}"
 
 
+TABLES = {
+    "trials": runner.Table(
+        columns=("trial", "level", "method", *EPSILONS),
+        cells=[(name, "1e-6") for name in DESIGNS],
+        row=trial,
+        draws=20,
+        first_seed=40_000,
+    ),
+    "rule": runner.Table(
+        columns=("delta", "features", *(f"{epsilon}|," for epsilon in EPSILONS)),
+        cells=list(product(("0", "1e-6"), (1, 5, 20, 50))),
+        row=rule,
+        apart=True,
+    ),
+}
+
 if __name__ == "__main__":
-    main()
+    runner.run(__doc__, TABLES)

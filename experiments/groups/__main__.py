@@ -1,15 +1,14 @@
 """Coverage and widths of group effects, policy values and targeting curves, against truths by quadrature.
 
-`python -m experiments.groups` prints four tables with 200 draws a row; `--draws` changes that.
+`python -m experiments.groups` prints three tables with 200 draws a row.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -18,14 +17,15 @@ from counterveil.datasets.dataset import Dataset, dataset_1, dataset_2, kink, sk
 from counterveil.numerics.bases import Axis, make_basis
 from counterveil.privacy import Proof, Unit
 from experiments.groups import truths
-from experiments.groups.shapes import SHAPES, shape_line
+from experiments.groups.shapes import SHAPES, shape_row
+from experiments.runner import Row as TableRow
+from experiments.runner import Table, run
 
 CUTS = (0.2, 0.4, 0.6, 0.8)
 EDGES = (0.0, *CUTS, 1.0)
 RULE, CUT, COST = cv.Policy.where(x1=(0.3, 2)), 0.3, 4.5
 # Settings were chosen on seeds below this.
 FIRST_SEED = 5000
-TABLES = ["groups", "policies", "shapes"]
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ ROWS = [
 ]
 
 
-def groups(row: Row, draws: int) -> str:
-    """Return one line of the table of groups."""
+def groups(row: Row, *, seeds: range) -> TableRow:
+    """Return coverage, widths and errors of effects by group."""
     parts = [truths.between(row.curve, row.density, a, b) for a, b in pairwise(EDGES)]
     # Groups of less than two people in a hundred are left out of the figures; nothing is said of them.
     kept = [place for place, (share, _) in enumerate(parts) if share >= 0.02]
     target = np.array([total / share for share, total in parts])
     cover, wide, every, error = [], [], [], []
-    for seed in range(FIRST_SEED, FIRST_SEED + draws):
+    for seed in seeds:
         frame, study = row.draw(seed)
         found = cv.groups(
             frame,
@@ -103,21 +103,19 @@ def groups(row: Row, draws: int) -> str:
         error.append(np.array([one.estimate for one in found.groups])[kept] - goal)
     worst = np.abs(np.mean(error, axis=0)).max()
     form = found.method.split(",")[0]
-    return (
-        f"| {row.title()} | {form} | {np.mean(cover):.3f} | {np.mean(cover, axis=0).min():.3f} | "
-        f"{np.mean(every):.3f} | {np.median(wide):.3f} | {worst:.3f} |"
-    )
+    covered = [np.mean(cover), np.mean(cover, axis=0).min(), np.mean(every)]
+    return [row.title(), form, *covered, np.median(wide), worst]
 
 
-def policies(row: Row, draws: int) -> str:
-    """Return one line of the table of policies and curves."""
+def policies(row: Row, *, seeds: range) -> TableRow:
+    """Return coverage and widths of values of a policy, and coverage of the band of a curve."""
     (few, low), (many, high) = (
         truths.between(row.curve, row.density, a, b) for a, b in ((0.0, CUT), (CUT, 1.0))
     )
     gain, loss = high - COST * many, low - COST * few
     target = np.array([gain, -loss, gain + loss])
     cover, wide, band = [], [], []
-    for seed in range(FIRST_SEED, FIRST_SEED + draws):
+    for seed in seeds:
         frame, study = row.draw(seed)
         asked = {
             "cost": COST,
@@ -134,8 +132,7 @@ def policies(row: Row, draws: int) -> str:
         truth = np.array([_beyond(row, threshold) for threshold in (*reversed(CUTS), 0.0)])
         shown = np.array(curve.interval(simultaneous=True))
         band.append(((shown[:, 0] <= truth) & (truth <= shown[:, 1])).all())
-    figures = " | ".join(f"{one:.3f}" for one in (*np.mean(cover, axis=0), *np.mean(wide, axis=0)))
-    return f"| {row.title()} | {figures} | {np.mean(band):.3f} |"
+    return [row.title(), *np.mean(cover, axis=0), *np.mean(wide, axis=0), np.mean(band)]
 
 
 def along(study: cv.Study) -> cv.results.CateModel:
@@ -163,41 +160,41 @@ def _beyond(row: Row, threshold: float) -> float:
     return total - COST * share
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--only", nargs="*", choices=TABLES, default=TABLES)
-    parser.add_argument("--rows", nargs="*", type=int, default=list(range(len(ROWS))))
-    chosen = parser.parse_args()
-    rows = [ROWS[place] for place in chosen.rows]
-    if "groups" in chosen.only:
-        print(f"Groups by x1 in fifths, level 95%, {chosen.draws} draws a row\n")
-        print("| design | form | coverage | worst group | all groups | median width | worst mean error |")
-        print("|---|---|---|---|---|---|---|")
-        for row in rows:
-            print(groups(row, chosen.draws), flush=True)
-    if "policies" in chosen.only:
-        print(f"\nTreat where x1 >= {CUT}, cost {COST}, {chosen.draws} draws a row: coverage, then widths\n")
-        print("| design | - nobody | - everybody | all - none | width | width | width | band of curve |")
-        print("|---|---|---|---|---|---|---|---|")
-        for row in rows:
-            if row.method == "auto":
-                print(policies(row, chosen.draws), flush=True)
-    if "shapes" in chosen.only:
-        print(
-            f"\nShapes of outcomes, five groups, eps 1, {chosen.draws} draws a row: beside no privacy, and coverage\n"
-        )
-        print(
-            "| outcome | rows | delta | share | form | width | rmse | coverage | table's | its rmse | its coverage |"
-        )
-        print("|---|---|---|---|---|---|---|---|---|---|---|")
-        for rows_drawn in (2_000, 20_000):
-            for shape in SHAPES:
-                for delta, share in ((0.0, None), (1e-6, 0.5)):
-                    line = shape_line(shape, rows_drawn, 1.0, delta, share, chosen.draws, FIRST_SEED)
-                    print(line, flush=True)
-
+TABLES = {
+    "groups": Table(
+        columns=(
+            *("design", "form", "coverage|.3f", "worst group|.3f", "all groups|.3f"),
+            *("median width|.3f", "worst mean error|.3f"),
+        ),
+        cells=[(row,) for row in ROWS],
+        row=groups,
+        title="Groups by x1 in fifths, level 95%, {draws} draws a row",
+        first_seed=FIRST_SEED,
+    ),
+    "policies": Table(
+        columns=(
+            *("design", "- nobody|.3f", "- everybody|.3f", "all - none|.3f"),
+            *("width|.3f", "width|.3f", "width|.3f", "band of curve|.3f"),
+        ),
+        cells=[(row,) for row in ROWS if row.method == "auto"],
+        row=policies,
+        title=f"Treat where x1 >= {CUT}, cost {COST}, {{draws}} draws a row: coverage, then widths",
+        first_seed=FIRST_SEED,
+    ),
+    "shapes": Table(
+        columns=(
+            *("outcome", "rows|,", "delta|g", "share", "form", "width|.2f", "rmse|.2f", "coverage|.3f"),
+            *("table's|.2f", "its rmse|.2f", "its coverage|.3f"),
+        ),
+        cells=[
+            (shape, rows, 1.0, *declared)
+            for rows, shape, declared in product((2_000, 20_000), SHAPES, ((0.0, None), (1e-6, 0.5)))
+        ],
+        row=shape_row,
+        title="Shapes of outcomes, five groups, eps 1, {draws} draws a row: beside no privacy, and coverage",
+        first_seed=FIRST_SEED,
+    ),
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tools.loose_study import study_of
 
 import counterveil as cv
+from experiments.runner import Row
 
 Floats = NDArray[np.float64]
 GROUPS = 5
@@ -86,10 +87,10 @@ def without_privacy(u: Floats, cells: NDArray[np.int64]) -> tuple[Floats, Floats
     return means[1::2] - means[::2], 1.96 * np.sqrt(errors[1::2] + errors[::2])
 
 
-def shape_line(
-    shape: Shape, rows: int, epsilon: float, delta: float, share: float | None, draws: int, seed: int
-) -> str:
-    """Return one line of the table: ratios of half-widths and errors to those without privacy, and coverage."""
+def shape_row(
+    shape: Shape, rows: int, epsilon: float, delta: float, share: float | None, *, seeds: range
+) -> Row:
+    """Return ratios of half-widths and errors to those without privacy, and coverage."""
     truth, width = _truth(shape), shape.high - shape.low
     found: dict[str, list[tuple[Floats, Floats]]] = {"groups": [], "table": [], "none": []}
     declared = {} if share is None else {"treated_share": share}
@@ -102,7 +103,7 @@ def shape_line(
         randomised=True,
         **declared,
     )
-    for place in range(seed, seed + draws):
+    for place in seeds:
         rng = np.random.default_rng(place)
         g, t = rng.integers(0, GROUPS, rows), (rng.random(rows) < (share or 0.5)).astype(np.int64)
         y = shape.draw(rng, t, g)
@@ -127,12 +128,12 @@ def shape_line(
         for name, kept in found.items()
     }
     declared_words = "not declared" if share is None else f"{share:g}"
-    figures = " | ".join(
-        f"{half[name] / half['none']:.2f} | {rmse[name] / rmse['none']:.2f} | {covers[name]:.3f}"
+    figures = [
+        figure
         for name in ("groups", "table")
-    )
-    form = answer.method.split(",")[0]
-    return f"| {shape.name} | {rows:,} | {delta:g} | {declared_words} | {form} | {figures} |"
+        for figure in (half[name] / half["none"], rmse[name] / rmse["none"], covers[name])
+    ]
+    return [shape.name, rows, delta, declared_words, answer.method.split(",")[0], *figures]
 
 
 def _truth(shape: Shape) -> Floats:

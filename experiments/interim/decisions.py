@@ -1,18 +1,13 @@
-"""Sizes of tests against margins and coverage of confidence sequences.
-
-python -m experiments.interim.decisions [draws]   # rewrites decisions.csv; 200 draws: about 10 minutes of CPU
-"""
+"""Sizes of tests against margins and coverage of confidence sequences."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 # Name, rows, share treated, mean without treatment, whether outcomes are binary.
@@ -67,18 +62,14 @@ def sequence(design: tuple[Any, ...], protects: str, draws: int) -> list[Any]:
     return [design[0], looks[-1].rows, protects, draws, "all looks cover", round(float(np.mean(kept)), 3), ""]
 
 
-def main() -> None:
-    """Write a row for every design, level of protection and promise."""
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    found = [["design", "n", "protects", "draws", "what", "noninferiority or coverage", "equivalence"]]
-    for design in DESIGNS:
-        for protects in ("outcome", "record"):
-            for ask in (tests, sequence):
-                found.append(ask(design, protects, draws))
-                print(*found[-1], sep=", ", flush=True)
-    with Path(__file__).with_name("decisions.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(found)
+def row(design: tuple[Any, ...], protects: str, *, seeds: range) -> list[Row]:
+    """Return a row for each promise."""
+    return [ask(design, protects, len(seeds)) for ask in (tests, sequence)]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=("design", "n", "protects", "draws", "what", "noninferiority or coverage", "equivalence"),
+    cells=[(design, protects) for design in DESIGNS for protects in ("outcome", "record")],
+    row=row,
+    apart=True,
+)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
-from experiments.tables import seeds
+from experiments.runner import Row, Table
 
+# Draws that lengths without privacy are the median of.
+_FREE = 20
 _COLUMNS = tuple(f"x{place}" for place in range(5))
 
 
@@ -49,21 +50,26 @@ DESIGNS = {
 }
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield coverage of the ratio, how often none is rejected where there is none, and length of its logarithm."""
-    yield "| design | coverage | size | length |"
-    yield "|---|---|---|---|"
-    for name, design in DESIGNS.items():
-        held, missed, lengths = [], [], []
-        for seed in seeds(draws):
-            low, high = _interval(design, seed, design.ratio)
-            held.append(low <= design.ratio <= high)
-            lengths.append(np.log(high / max(low, 1e-9)) / 3.92)
-            low, high = _interval(design, seed + draws, 1.0)
-            missed.append(not low <= 1 <= high)
-        plain = np.median([_aipw(design.draw(seed, design.ratio)) for seed in seeds(20)])
-        cells = np.mean(held), np.mean(missed), np.median(lengths) / plain
-        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+def coverage(name: str, *, seeds: range) -> Row:
+    """Return coverage of the ratio, how often none is rejected where there is none, and length of its logarithm."""
+    design = DESIGNS[name]
+    held, missed, lengths = [], [], []
+    for seed in seeds:
+        low, high = _interval(design, seed, design.ratio)
+        held.append(low <= design.ratio <= high)
+        lengths.append(np.log(high / max(low, 1e-9)) / 3.92)
+        low, high = _interval(design, seed + len(seeds), 1.0)
+        missed.append(not low <= 1 <= high)
+    free = range(seeds.start, seeds.start + _FREE)
+    plain = np.median([_aipw(design.draw(seed, design.ratio)) for seed in free])
+    return [name, np.mean(held), np.mean(missed), np.median(lengths) / plain]
+
+
+TABLE = Table(
+    columns=("design", "coverage|.3f", "size|.3f", "length|.3f"),
+    cells=[(name,) for name in DESIGNS],
+    row=coverage,
+)
 
 
 def _interval(design: Design, seed: int, ratio: float) -> tuple[float, float]:

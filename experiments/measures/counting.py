@@ -19,7 +19,7 @@ _ENDLESS = 1e12
 # How many intervals lengths are the median of.
 _MEASURED = 25
 
-HEADING = "  ratio  odds ratio  no upper end  median length"
+COLUMNS = ("ratio|.3f", "odds ratio|.3f", "no upper end|.1%", "median length|.2f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,10 @@ class Covered:
     endless: float
     length: float
 
-    def __str__(self) -> str:
-        return f"{self.ratio:7.3f} {self.odds:11.3f} {self.endless:13.1%} {self.length:14.2f}"
+    @property
+    def values(self) -> list[float]:
+        """The values of `COLUMNS`."""
+        return [self.ratio, self.odds, self.endless, self.length]
 
 
 def covered(many: Iterable[Means], risk: float) -> Covered:

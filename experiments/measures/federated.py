@@ -22,25 +22,31 @@ from counterveil.federation.study_files import StudyFolder
 from counterveil.inference.arm_means import Means
 from counterveil.inference.quotient import RATIO
 from counterveil.results import MeasureResult
-from experiments.measures.counting import HEADING, covered
+from experiments.measures.counting import COLUMNS, covered
 from experiments.measures.ratios import METHODS, trial
+from experiments.runner import Row, Table
 
 # Rows and risk without treatment of each site; no share of the rows exceeds the largest weight of a site.
 SITES = {"North": (1200, 0.1), "South": (600, 0.05), "West": (900, 0.2)}
 STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
-FIRST_SEED = 500_000
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield a line for each level of protection: how often pooled intervals cover, and how many answers are refused."""
+def coverage(place: int, protects: str, *, seeds: range) -> Row:
+    """Return how often pooled intervals cover, and how many answers are refused."""
     sizes, chances = (np.array(numbers) for numbers in zip(*SITES.values(), strict=True))
     risk = float(sizes @ chances / sizes.sum())
-    yield f"protects  epsilon  draws {HEADING}  set aside"
-    for cell, protects in enumerate(METHODS):
-        with TemporaryDirectory() as folder:
-            world = _World(Path(folder), protects)
-            found = covered(world.means(FIRST_SEED + 10_000 * cell, draws), risk)
-        yield f"{protects:8} {1.0:8.1f} {draws:6} {found} {world.aside:10}"
+    with TemporaryDirectory() as folder:
+        world = _World(Path(folder), protects)
+        found = covered(world.means(seeds.start + 10_000 * place, len(seeds)), risk)
+    return [protects, 1.0, len(seeds), *found.values, world.aside]
+
+
+TABLE = Table(
+    columns=("protects", "epsilon", "draws", *COLUMNS, "set aside"),
+    cells=list(enumerate(METHODS)),
+    row=coverage,
+    first_seed=500_000,
+)
 
 
 class _World:

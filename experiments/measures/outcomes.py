@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from math import sqrt
@@ -12,6 +11,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
+from experiments.runner import Row, Table
 
 COUNTS, CORRELATIONS, ROWS, EFFECT = (5, 20), (0.0, 0.8), 4000, 0.05
 BUDGETS = {"pure": {"epsilon": 1}, "delta 1e-6": {"epsilon": 1, "delta": "1e-6"}}
@@ -41,50 +41,60 @@ def _rank(normal: np.ndarray) -> np.ndarray:
     return np.asarray(ndtr(normal))
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield a line for each cell: how often single intervals cover, how often all, and the length of one."""
-    yield "protects   outcomes  correlation  budget       one by one  all at once  median length"
-    cells = product(("outcome", "record"), COUNTS, CORRELATIONS, BUDGETS.items())
-    for cell, (protects, count, correlation, (name, budget)) in enumerate(cells):
-        study = cv.Study(
-            "t", outcome=cv.Outcomes({f"y{j}": (0, 1) for j in range(count)}), assignment=cv.Trial()
+def coverage(cell: int, protects: str, count: int, correlation: float, budget: str, *, seeds: range) -> Row:
+    """Return how often single intervals cover, how often all, and the length of one."""
+    study = cv.Study("t", outcome=cv.Outcomes({f"y{j}": (0, 1) for j in range(count)}), assignment=cv.Trial())
+    single, together, lengths = [], [], []
+    for seed in range(seeds.start + 1000 * cell, seeds.stop + 1000 * cell):
+        found = cv.outcomes(
+            trial(seed, count, correlation),
+            study,
+            protects=protects,
+            noise=cv.SeededNoise(seed),
+            **BUDGETS[budget],
         )
-        single, together, lengths = [], [], []
-        for seed in range(1000 * cell, 1000 * cell + draws):
-            found = cv.outcomes(
-                trial(seed, count, correlation),
-                study,
-                protects=protects,
-                noise=cv.SeededNoise(seed),
-                **budget,
-            )
-            ends = np.array([one.interval() for one in found.table])
-            wide = np.array([one.interval(simultaneous=True) for one in found.table])
-            single.append(np.mean((ends[:, 0] <= EFFECT) & (ends[:, 1] >= EFFECT)))
-            together.append(bool(np.all((wide[:, 0] <= EFFECT) & (wide[:, 1] >= EFFECT))))
-            lengths.append(float(np.median(ends[:, 1] - ends[:, 0])))
-        yield (
-            f"{protects:8} {count:10} {correlation:12.1f}  {name:12} {np.mean(single):10.3f} {np.mean(together):12.3f} "
-            f"{np.median(lengths):14.3f}"
-        )
+        ends = np.array([one.interval() for one in found.table])
+        wide = np.array([one.interval(simultaneous=True) for one in found.table])
+        single.append(np.mean((ends[:, 0] <= EFFECT) & (ends[:, 1] >= EFFECT)))
+        together.append(bool(np.all((wide[:, 0] <= EFFECT) & (wide[:, 1] >= EFFECT))))
+        lengths.append(float(np.median(ends[:, 1] - ends[:, 0])))
+    figures = np.mean(single), np.mean(together), np.median(lengths)
+    return [protects, count, correlation, budget, *figures]
 
 
-def noise() -> Iterator[str]:
-    """Yield the noise of each of k outcomes beside that of a single one at the same budget."""
-    yield "epsilon  budget        k    noise of each / noise of one    / root of k   k requests"
-    for epsilon, (name, delta) in product((0.5, 1, 4), (("pure", "0"), ("delta 1e-6", "1e-6"))):
-        budget = Budget(epsilon, delta)
-        mechanism = "staircase" if budget.pure else "gaussian"
-        # One number has the smaller of both noises where both are allowed.
-        single = Plan.split(budget, {"one": Fraction(1)}, mechanism)
-        one = sqrt(single.noise("one", Fraction(1)).variance)
-        for count in COUNTS:
-            plan = Plan.split(budget, {"all": Fraction(1)}, mechanism, {"all": Kind.SEVERAL})
-            ones = [Fraction(1)] * count
-            each = sqrt(plan.several_noise("all", ones, ones)[0].variance)
-            parts = Plan.split(Budget(Fraction(epsilon) / count, 0), {"one": Fraction(1)}, "staircase")
-            apart = sqrt(parts.noise("one", Fraction(1)).variance)
-            yield (
-                f"{epsilon:7}  {name:12} {count:3} {each / one:20.2f} {each / one / sqrt(count):22.2f} "
-                f"{apart / one:12.2f}"
-            )
+def noise(epsilon: float, delta: str, count: int, *, seeds: range) -> Row:
+    """Return the noise of each of k outcomes beside that of a single one at the same budget; nothing is drawn."""
+    budget = Budget(epsilon, delta)
+    mechanism = "staircase" if budget.pure else "gaussian"
+    # One number has the smaller of both noises where both are allowed.
+    single = Plan.split(budget, {"one": Fraction(1)}, mechanism)
+    one = sqrt(single.noise("one", Fraction(1)).variance)
+    plan = Plan.split(budget, {"all": Fraction(1)}, mechanism, {"all": Kind.SEVERAL})
+    ones = [Fraction(1)] * count
+    each = sqrt(plan.several_noise("all", ones, ones)[0].variance)
+    parts = Plan.split(Budget(Fraction(epsilon) / count, 0), {"one": Fraction(1)}, "staircase")
+    apart = sqrt(parts.noise("one", Fraction(1)).variance)
+    name = "pure" if budget.pure else f"delta {delta}"
+    return [epsilon, name, count, each / one, each / one / sqrt(count), apart / one]
+
+
+TABLE = Table(
+    columns=(
+        *("protects", "outcomes", "correlation", "budget"),
+        *("one by one|.3f", "all at once|.3f", "median length|.3f"),
+    ),
+    cells=[
+        (cell, *asked)
+        for cell, asked in enumerate(product(("outcome", "record"), COUNTS, CORRELATIONS, BUDGETS))
+    ],
+    row=coverage,
+    first_seed=0,
+)
+NOISE = Table(
+    columns=(
+        *("epsilon", "budget", "k", "noise of each / noise of one|.2f"),
+        *("/ root of k|.2f", "k requests|.2f"),
+    ),
+    cells=list(product((0.5, 1, 4), ("0", "1e-6"), COUNTS)),
+    row=noise,
+)

@@ -11,8 +11,9 @@ import counterveil as cv
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.inference.quotient import RATIO
 from counterveil.results import MeasureResult
-from experiments.measures.counting import HEADING, covered
+from experiments.measures.counting import COLUMNS, covered
 from experiments.measures.ratios import trial
+from experiments.runner import Row, Table
 
 # Rows and risk without treatment of each site.
 SITES = {
@@ -22,21 +23,26 @@ SITES = {
 }
 # The usual way, and all sites.
 METHODS = ("mvagg", "all")
-FIRST_SEED = 300_000
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield a line for each cell: how often pooled intervals cover, and how long they are."""
-    yield f"sites             protects  epsilon  pooled by  kept{HEADING}"
-    cells = product(SITES.items(), ("outcome", "record"), (0.5, 2.0))
-    for cell, ((name, sites), protects, epsilon) in enumerate(cells):
-        first = FIRST_SEED + 10_000 * cell
-        found = [_asked(sites, protects, epsilon, first + 10 * number) for number in range(draws)]
-        for methods, pooled, weights in _ways(found):
-            risk = float(np.dot(weights, [chance for _, chance in sites]))
-            means = [each.means for each in pooled if isinstance(each.means, PooledMeans)]
-            kept = sum(weight > 0 for weight in weights)
-            yield f"{name:16}  {protects:8} {epsilon:8.1f}  {methods:10} {kept:4}{covered(means, risk)}"
+def coverage(cell: int, name: str, protects: str, epsilon: float, *, seeds: range) -> list[Row]:
+    """Return how often pooled intervals cover, and how long they are, for every way of pooling."""
+    sites, first, rows = SITES[name], seeds.start + 10_000 * cell, []
+    found = [_asked(sites, protects, epsilon, first + 10 * number) for number in range(len(seeds))]
+    for methods, pooled, weights in _ways(found):
+        risk = float(np.dot(weights, [chance for _, chance in sites]))
+        means = [each.means for each in pooled if isinstance(each.means, PooledMeans)]
+        kept = sum(weight > 0 for weight in weights)
+        rows.append([name, protects, epsilon, methods, kept, *covered(means, risk).values])
+    return rows
+
+
+TABLE = Table(
+    columns=("sites", "protects", "epsilon", "pooled by", "kept", *COLUMNS),
+    cells=[(cell, *asked) for cell, asked in enumerate(product(SITES, ("outcome", "record"), (0.5, 2.0)))],
+    row=coverage,
+    first_seed=300_000,
+)
 
 
 def _ways(found: list[list[cv.Result]]) -> Iterator[tuple[str, list[MeasureResult], tuple[float, ...]]]:

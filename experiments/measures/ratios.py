@@ -6,7 +6,7 @@ seconds. The first draw of a cell of few rows is asked for by `cv.ate` as well, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -30,9 +30,9 @@ from counterveil.rows.linear.sensitivity import ArmMean
 from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.session import Gate, SeededNoise
 from counterveil.session.session import in_parallel
-from experiments.measures.counting import EFFECT
-from experiments.measures.counting import HEADING as COVERAGE
+from experiments.measures.counting import COLUMNS, EFFECT
 from experiments.measures.counting import covered as counted
+from experiments.runner import Row, Table
 
 RISKS, SHARES, SIZES, EPSILONS = (0.5, 0.1, 0.01), (0.5, 0.2), (500, 5000, 50_000), (0.5, 1.0, 4.0)
 # The cells of the short table.
@@ -55,7 +55,6 @@ def trial(seed: int, rows: int, risk: float, share: float) -> dict[str, np.ndarr
     return {"t": treated, "y": (generator.random(rows) < chance).astype(np.int64)}
 
 
-HEADING = f"protects   risk  treated    rows  epsilon{COVERAGE}"
 Means = IndependentArmMeans | JointArmMeans
 METHODS = {"outcome": "difference_in_means", "record": "trial"}
 _UNIT = Fraction(1, OUTCOME_STEPS)
@@ -100,35 +99,22 @@ def record_draws(sizes: tuple[int, int], epsilon: float) -> Callable[[tuple[int,
 DRAWS = {"outcome": outcome_draws, "record": record_draws}
 
 
-def coverage(draws: int, whole: bool) -> Iterator[str]:
-    """Yield a line for each cell: how often intervals cover, and how often they have no upper end."""
-    cells = list(product(RISKS, SHARES, SIZES, EPSILONS)) if whole else KEY
-    yield HEADING
-    for number, (protects, cell) in enumerate(product(DRAWS, cells)):
-        yield covered(protects, *cell, range(1000 * number, 1000 * number + draws))
+def coverage(
+    number: int, protects: str, risk: float, share: float, rows: int, epsilon: float, *, seeds: range
+) -> Row:
+    """Return how often intervals cover, and how often they have no upper end."""
+    own = range(seeds.start + 1000 * number, seeds.stop + 1000 * number)
+    found = counted(_drawn(protects, risk, share, rows, epsilon, own), risk)
+    return [protects, risk, share, rows, epsilon, *found.values]
 
 
-# Cells of the whole table that covered least, and the first seed of other draws of them.
+# Cells of the whole table that covered least.
 AGAIN = (
     ("outcome", 0.1, 0.2, 50_000, 1.0),
     ("outcome", 0.5, 0.5, 500, 4.0),
     ("outcome", 0.5, 0.2, 50_000, 4.0),
     ("record", 0.5, 0.5, 5000, 4.0),
 )
-NEW_SEED = 900_000
-
-
-def again(draws: int) -> Iterator[str]:
-    """Yield the cells of least coverage over other draws, five times as many."""
-    yield HEADING
-    for cell in AGAIN:
-        yield covered(*cell, range(NEW_SEED, NEW_SEED + 5 * draws))
-
-
-def covered(protects: str, risk: float, share: float, rows: int, epsilon: float, seeds: range) -> str:
-    """Return the line of one cell."""
-    drawn = _drawn(protects, risk, share, rows, epsilon, seeds)
-    return f"{protects:8} {risk:6.2f} {share:8.0%} {rows:7,} {epsilon:8.1f}{counted(drawn, risk)}"
 
 
 def _drawn(
@@ -159,3 +145,26 @@ def _asked(people: dict[str, np.ndarray], protects: str, epsilon: float, seed: i
     assert isinstance(found, MeasureResult)
     assert isinstance(found.means, IndependentArmMeans | JointArmMeans)
     return found.means
+
+
+def table(cells: Iterable[tuple[Any, ...]], **more: Any) -> Table:
+    """Return a table of numbered cells."""
+    return Table(
+        columns=("protects", "risk|.2f", "treated|.0%", "rows|,", "epsilon", *COLUMNS),
+        cells=list(cells),
+        row=coverage,
+        **more,
+    )
+
+
+def _numbered(cells: Iterable[tuple[float, ...]]) -> Iterator[tuple[Any, ...]]:
+    for number, (protects, cell) in enumerate(product(DRAWS, cells)):
+        yield number, protects, *cell
+
+
+TABLES = {
+    "ratios": table(_numbered(KEY), first_seed=0),
+    # Other draws of the cells of least coverage, five times as many.
+    "again": table(((0, *cell) for cell in AGAIN), first_seed=900_000, draws=1000),
+    "whole": table(_numbered(product(RISKS, SHARES, SIZES, EPSILONS)), first_seed=0, apart=True),
+}

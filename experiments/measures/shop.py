@@ -6,11 +6,10 @@ their arm, so that effects on spending are about those of the test.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 # People, visits, purchases and mean spending of buyers in dollars.
 ARMS = {
@@ -40,10 +39,21 @@ def people(seed: int = 1) -> dict[str, np.ndarray]:
     return {name: np.concatenate(parts) for name, parts in columns.items()}
 
 
-def shop() -> Iterator[str]:
-    """Yield the effects on all three outcomes at epsilon 1, as differences and as lifts."""
-    found = cv.outcomes(
-        people(), STUDY, protects="outcome", epsilon=1, measure="lift", noise=cv.SeededNoise(1)
-    )
-    yield str(found.as_measure("difference"))
-    yield str(found)
+def shop(*, seeds: range) -> list[Row]:
+    """Return the effects on all three outcomes at epsilon 1, as differences and as lifts."""
+    noise = cv.SeededNoise(seeds.start)
+    lifts = cv.outcomes(people(), STUDY, protects="outcome", epsilon=1, measure="lift", noise=noise)
+    return [
+        [measure, effect.name, effect.estimate, *effect.interval()]
+        for measure, found in (("difference", lifts.as_measure("difference")), ("lift", lifts))
+        for effect in found.table
+    ]
+
+
+TABLE = Table(
+    columns=("measure", "outcome and arm", "estimate|.4g", "95%, from|.4g", "to|.4g"),
+    cells=[()],
+    row=shop,
+    draws=1,
+    first_seed=1,
+)

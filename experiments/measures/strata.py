@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -11,11 +10,11 @@ import counterveil as cv
 from counterveil.inference.arm_means import Means
 from counterveil.inference.quotient import RATIO
 from counterveil.results import MeasureResult
-from experiments.measures.counting import EFFECT, HEADING, covered
+from experiments.measures.counting import COLUMNS, EFFECT, covered
+from experiments.runner import Row, Table
 
 # Risk without treatment and share treated in each stratum.
 RISKS, SHARES = np.array([0.05, 0.1, 0.2, 0.3]), np.array([0.35, 0.4, 0.5, 0.6])
-FIRST_SEED = 400_000
 
 
 def people(seed: int, rows: int) -> dict[str, np.ndarray]:
@@ -28,14 +27,20 @@ def people(seed: int, rows: int) -> dict[str, np.ndarray]:
     return {"s": labels[place], "t": treated, "y": (drawn.random(rows) < chance).astype(np.int64)}
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield a line for each cell: how often intervals cover, and how long they are."""
-    yield f"rows    epsilon{HEADING}"
-    for cell, (rows, epsilon) in enumerate(product((500, 5000), (0.5, 4.0))):
-        place = np.searchsorted(["a", "b", "c", "d"], people(0, rows)["s"])
-        risk = float(RISKS[place].mean())
-        seeds = range(FIRST_SEED + 1000 * cell, FIRST_SEED + 1000 * cell + draws)
-        yield f"{rows:6,} {epsilon:8.1f}{covered((_asked(rows, epsilon, seed) for seed in seeds), risk)}"
+def coverage(cell: int, rows: int, epsilon: float, *, seeds: range) -> Row:
+    """Return how often intervals cover, and how long they are."""
+    place = np.searchsorted(["a", "b", "c", "d"], people(0, rows)["s"])
+    risk = float(RISKS[place].mean())
+    means = (_asked(rows, epsilon, seed + 1000 * cell) for seed in seeds)
+    return [rows, epsilon, *covered(means, risk).values]
+
+
+TABLE = Table(
+    columns=("rows|,", "epsilon", *COLUMNS),
+    cells=[(cell, *asked) for cell, asked in enumerate(product((500, 5000), (0.5, 4.0)))],
+    row=coverage,
+    first_seed=400_000,
+)
 
 
 def _asked(rows: int, epsilon: float, seed: int) -> Means:

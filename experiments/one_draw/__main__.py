@@ -1,32 +1,39 @@
-"""`python -m experiments.one_draw`: variance of the noise of one draw over that of two, in Markdown."""
+"""Variance of the noise of one draw over that of two: `python -m experiments.one_draw`; nothing is drawn."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 from counterveil.privacy import Budget
 from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.session import Plan
+from experiments.runner import Row, Table, run
 
 
-def main() -> None:
-    print(
-        "Noise variance of the difference in means over that of two Laplace draws (one an arm), same epsilon.\n"
+def row(sizes: tuple[int, int], epsilon: float, *, seeds: range) -> Row:
+    """Return the ratios of one pair of arms."""
+    budget = Budget(epsilon)
+    sensitivity = MeanContrast(Fraction(1), *sizes).estimate
+    two = sum(2 * (1 / (size * epsilon)) ** 2 for size in sizes)
+    ours = [
+        Plan.split(budget, {"effect": Fraction(1)}, mechanism).noise("effect", sensitivity).variance / two
+        for mechanism in ("laplace", "staircase")
+    ]
+    return [*sizes, epsilon, *ours]
+
+
+TABLES = {
+    "variances": Table(
+        columns=(
+            *("treated", "control", "epsilon|g", "one Laplace draw|.3f"),
+            "one staircase draw (default)|.3f",
+        ),
+        cells=list(product(((500, 500), (185, 260), (100, 900)), (0.25, 1, 2, 4))),
+        row=row,
+        title="Noise variance of the difference in means over that of two Laplace draws (one an arm), same epsilon.",
     )
-    print("| treated | control | epsilon | one Laplace draw | one staircase draw (default) |")
-    print("|---|---|---|---|---|")
-    for treated, control in ((500, 500), (185, 260), (100, 900)):
-        for epsilon in (0.25, 1, 2, 4):
-            budget = Budget(epsilon)
-            sensitivity = MeanContrast(Fraction(1), treated, control).estimate
-            two = sum(2 * (1 / (size * epsilon)) ** 2 for size in (treated, control))
-            ours = [
-                Plan.split(budget, {"effect": Fraction(1)}, mechanism).noise("effect", sensitivity).variance
-                / two
-                for mechanism in ("laplace", "staircase")
-            ]
-            print(f"| {treated} | {control} | {epsilon:g} | {ours[0]:.3f} | {ours[1]:.3f} |")
-
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

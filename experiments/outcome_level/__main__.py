@@ -1,19 +1,19 @@
-"""`python -m experiments.outcome_level [--tuning | --coverage] [--records]`: prints tables in Markdown.
+"""Expected errors of methods for private outcomes, over the noise in closed form; nothing is drawn.
 
-Needs COUNTERVEIL_DATA. Errors are expected errors over the noise in closed form; nothing is drawn. With `--records`
-the tables of the methods for private records follow (`experiments.record_level`, which draws).
+`python -m experiments.outcome_level` prints the instances that settings were not tuned on (needs COUNTERVEIL_DATA);
+`tuning` has those that they were, `coverage` that of intervals with 100 draws of outcomes for each design (350 s), and
+`aligned` coverage where what moves outcomes also moves treatment. Private records: `experiments.record_level`.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
+from collections.abc import Iterator
 
-from experiments.outcome_level.coverage import print_coverage
+from experiments.outcome_level import aligned, coverage
 from experiments.outcome_level.errors import METHODS
 from experiments.outcome_level.instances import HELD_OUT, TUNING, load
-from experiments.record_level.__main__ import REPORTED as RECORDS
-from experiments.record_level.__main__ import print_tables as record_tables
+from experiments.runner import Row, Table, run
 
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 GOALS = (
@@ -22,58 +22,70 @@ GOALS = (
 )
 
 
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+def errors(group: str, names: list[tuple[str, int]], *, seeds: range) -> list[Row]:
+    """Return the mean error of every method over a group, for both goals where the truth is known."""
+    instances = [load(*name) for name in names]
+    found = {
+        label: [[method(instance, epsilon) for instance in instances] for epsilon in EPSILONS]
+        for label, method in METHODS.items()
+    }
+    return [
+        [group, words, label, *(sum(getattr(one, field) for one in each) / len(each) for each in cells)]
+        for field, words in GOALS
+        if field != "to_truth" or not math.isnan(instances[0].effect)
+        for label, cells in found.items()
+    ]
 
 
-def print_row(label: str, values: list[float]) -> None:
-    print(f"| {label} | " + " | ".join(f"{value:.3f}" for value in values) + " |", flush=True)
-
-
-def print_errors(groups: dict[str, list[tuple[str, int]]]) -> None:
-    ratios: dict[tuple[str, str], list[list[float]]] = {}
-    for group, names in groups.items():
-        instances = [load(*name) for name in names]
-        found = {
-            label: [[method(instance, epsilon) for instance in instances] for epsilon in EPSILONS]
-            for label, method in METHODS.items()
-        }
-        for field, words in GOALS:
-            if field == "to_truth" and math.isnan(instances[0].effect):
-                continue
-            print(f"\n**{group}**: {words}\n\n| | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |")
-            print("|---|" + "---|" * len(EPSILONS))
-            rows = {
-                label: [mean([getattr(e, field) for e in row]) for row in cells]
-                for label, cells in found.items()
-            }
-            published = next(iter(rows.values()))
-            for label, row in rows.items():
-                print_row(label, row)
-                part = [ours / theirs for ours, theirs in zip(row, published, strict=True)]
-                ratios.setdefault((field, label), []).append(part)
-    for field, words in GOALS:
-        print(f"\n**Average over the groups above of the ratio to the published method**: {words}\n")
-        print("| | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |\n|---|" + "---|" * len(EPSILONS))
+def averages(rows: list[Row]) -> Iterator[str]:
+    """Yield averages over groups of the ratio to the published method, which is the first of every group."""
+    for _, words in GOALS:
+        yield f"**Average over the groups above of the ratio to the published method**: {words}"
+        yield ""
+        yield from AVERAGES.heading()
+        own = [row for row in rows if row[1] == words]
+        published = {row[0]: row for row in own if row[2] == next(iter(METHODS))}
         for label in METHODS:
-            print_row(label, [mean(list(column)) for column in zip(*ratios[field, label], strict=True)])
+            each = [row for row in own if row[2] == label]
+            ratios = [
+                [
+                    float(ours) / float(theirs)
+                    for ours, theirs in zip(row[3:], published[row[0]][3:], strict=True)
+                ]
+                for row in each
+            ]
+            yield AVERAGES.line([label, *(sum(column) / len(column) for column in zip(*ratios, strict=True))])
+        yield ""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.outcome_level")
-    parser.add_argument("--tuning", action="store_true", help="the instances that settings were tuned on")
-    parser.add_argument("--coverage", action="store_true", help="coverage and width of the intervals")
-    parser.add_argument("--draws", type=int, default=100, help="outcomes drawn for each design (--coverage)")
-    parser.add_argument("--records", action="store_true", help="errors with private records as well")
-    chosen = parser.parse_args()
-    if chosen.coverage:
-        print_coverage(EPSILONS, chosen.draws)
-    else:
-        print_errors(TUNING if chosen.tuning else HELD_OUT)
-    if chosen.records:
-        print("\n## Private records")
-        record_tables(TUNING if chosen.tuning else RECORDS, draws=400, workers=2)
+AVERAGES = Table(columns=("method", *(f"{epsilon:g}|.3f" for epsilon in EPSILONS)), cells=[], row=errors)
 
+
+def table(groups: dict[str, list[tuple[str, int]]], *, apart: bool) -> Table:
+    """Return the table of groups of instances."""
+    return Table(
+        columns=("instances", "error", "method", *(f"{epsilon:g}|.3f" for epsilon in EPSILONS)),
+        cells=list(groups.items()),
+        row=errors,
+        apart=apart,
+        notes=averages,
+    )
+
+
+TABLES = {
+    "errors": table(HELD_OUT, apart=False),
+    "tuning": table(TUNING, apart=True),
+    "coverage": Table(
+        columns=("designs", "method", *(f"{epsilon:g}" for epsilon in EPSILONS)),
+        cells=[(name, EPSILONS) for name in coverage.GROUPS],
+        row=coverage.row,
+        title="Coverage ± its standard error over designs (width / effect; rms error / effect; share of epsilon for "
+        "the variance)",
+        draws=100,
+        apart=True,
+    ),
+    "aligned": aligned.TABLE,
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

@@ -1,11 +1,10 @@
-"""Coverage where what moves outcomes also moves treatment: `python -m experiments.outcome_level.aligned`.
+"""Coverage where what moves outcomes also moves treatment.
 
 People are simulated: one index of five covariates moves both, which is the case that harms an estimate most.
 """
 
 from __future__ import annotations
 
-import argparse
 from itertools import product
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.privacy import Estimand
 from counterveil.questions.plan import AssumedPeople, simulate
+from experiments.runner import Row, Table
 
 STUDY = cv.Study(
     treatment="t",
@@ -73,18 +73,17 @@ def cell(name: str, rows: int, epsilon: float, estimand: Estimand, asked: str, d
     return f"{covered / draws:.2f} / {np.mean(widths) / assumed.effect:.2f} / {rms / assumed.effect:.2f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.outcome_level.aligned")
-    parser.add_argument("--draws", type=int, default=100, help="studies simulated for each cell")
-    draws = parser.parse_args().draws
-    print("Coverage / width / rms error, the last two as parts of the effect.")
-    for name in DESIGNS:
-        print(f"\n**{name}**\n\n| rows, effect, method | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |")
-        print("|---|" + "---|" * len(EPSILONS))
-        for rows, estimand, asked in product(ROWS, ESTIMANDS, ASKED):
-            cells = [cell(name, rows, epsilon, estimand, asked, draws) for epsilon in EPSILONS]
-            print(f"| {rows}, {estimand.value}, {asked} | " + " | ".join(cells) + " |", flush=True)
+def row(name: str, rows: int, estimand: Estimand, asked: str, *, seeds: range) -> Row:
+    """Return the cells of all epsilons."""
+    cells = [cell(name, rows, epsilon, estimand, asked, len(seeds)) for epsilon in EPSILONS]
+    return [name, f"{rows}, {estimand.value}, {asked}", *cells]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=("design", "rows, effect, method", *(f"{epsilon:g}" for epsilon in EPSILONS)),
+    cells=list(product(DESIGNS, ROWS, ESTIMANDS, ASKED)),
+    row=row,
+    title="Coverage / width / rms error, the last two as parts of the effect.",
+    draws=100,
+    apart=True,
+)

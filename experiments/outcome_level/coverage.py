@@ -32,6 +32,7 @@ from counterveil.rows.linear.weighted_outcomes import linear_bounds
 from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.rows.public import PublicRows
 from counterveil.settings import Matching, Weighting
+from experiments import runner
 from experiments.outcome_level.designs import (
     Design,
     acic_designs,
@@ -162,18 +163,14 @@ def summary(cells: list[list[Cell]]) -> str:
     )
 
 
-def print_coverage(epsilons: Sequence[float], draws: int) -> None:
-    for name, (make, estimators) in GROUPS.items():
-        designs = make(draws)
-        print(
-            f"\n**{name}**: {len(designs)} designs, outcomes drawn {len(designs[0].draws)} times for each. "
-            "Coverage ± its standard error over designs "
-            "(width / effect; rms error / effect; share of epsilon for the variance)\n"
-        )
-        print("| | " + " | ".join(f"{e:g}" for e in epsilons) + " |\n|---|" + "---|" * len(epsilons))
-        for label, build in estimators.items():
-            cells = []
-            for epsilon in epsilons:
-                question = question_of(epsilon)
-                cells.append(summary([list(measured(d, question, build(d, question))) for d in designs]))
-            print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+def row(name: str, epsilons: Sequence[float], *, seeds: range) -> list[runner.Row]:
+    """Return a row for every estimator of a group of designs, outcomes being drawn as often as there are seeds."""
+    make, estimators = GROUPS[name]
+    designs, rows = make(len(seeds)), []
+    for label, build in estimators.items():
+        cells = []
+        for epsilon in epsilons:
+            question = question_of(epsilon)
+            cells.append(summary([list(measured(d, question, build(d, question))) for d in designs]))
+        rows.append([f"{name}: {len(designs)}, outcomes drawn {len(designs[0].draws)} times", label, *cells])
+    return rows

@@ -139,7 +139,7 @@ def ihdp_designs(draws: int) -> list[Design]:
     return designs
 
 
-def acic_designs(draws: int) -> list[Design]:  # noqa: ARG001
+def acic_designs(draws: int) -> list[Design]:
     """Settings 1, 4 and 5 with the outcomes of the files: coverage over the noise alone."""
     designs = []
     for setting in (1, 4, 5):

@@ -112,11 +112,11 @@ def difference_in_means(instance: Instance, epsilon: float) -> Errors:
     return one_draw(instance, np.where(treated, 1 / treated.sum(), -1 / (~treated).sum()), epsilon)
 
 
-def zero(instance: Instance, epsilon: float) -> Errors:  # noqa: ARG001
+def zero(instance: Instance, epsilon: float) -> Errors:
     return Errors(1.0, 1.0)
 
 
-def without_privacy(instance: Instance, epsilon: float) -> Errors:  # noqa: ARG001
+def without_privacy(instance: Instance, epsilon: float) -> Errors:
     return Errors(0.0, abs(instance.matched / instance.effect - 1))
 
 

@@ -96,7 +96,7 @@ def question_of(epsilon: float, method: str, estimand: str, settings: object = N
     )  # fmt: skip
 
 
-def in_means(table: PublicRows, question: Question) -> LinearEffect:  # noqa: ARG001
+def in_means(table: PublicRows, question: Question) -> LinearEffect:
     """Return the difference in means as a weighted sum."""
     treated = table.treated
     weights = np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())

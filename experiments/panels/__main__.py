@@ -1,25 +1,14 @@
 """Coverage of effects on changes, by period and of ratios.
 
-`python -m experiments.panels` prints three tables with 200 draws a row, and `real` the example of re74, re75 and re78;
-`--draws` changes their number, `--only` names one of changes, periods, ratios, real,
-or ratio_shapes, which is not among them.
+`python -m experiments.panels` prints the tables with 200 draws a row; `real` and `years` are the example of re74, re75
+and re78 (COUNTERVEIL_DATA), and `ratio_shapes` is made where `--only` names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-from experiments.panels.real import real
-from experiments.panels.tables import changes, periods, ratio_shapes, ratios
-from experiments.tables import print_tables
-
-TABLES: dict[str, Callable[[int], Iterator[str]]] = {
-    "changes": changes,
-    "periods": periods,
-    "ratios": ratios,
-    "ratio_shapes": ratio_shapes,
-    "real": lambda _: real(),
-}
+from experiments.panels.real import REAL
+from experiments.panels.tables import TABLES
+from experiments.runner import run
 
 if __name__ == "__main__":
-    print_tables(__doc__, TABLES, apart=["ratio_shapes"])
+    run(__doc__, TABLES | REAL)

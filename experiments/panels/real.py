@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 from tools.loose_study import study_of
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 _KNOWN = {
     "age": cv.Range(16, 60),
@@ -31,57 +31,74 @@ def _read(name: str) -> pd.DataFrame:
     return frame
 
 
-def real() -> Iterator[str]:
-    """Yield effects on earnings in $1000: of the trial, and of its treated beside a comparison group by changes."""
-    if "COUNTERVEIL_DATA" not in os.environ:
-        yield "real: set COUNTERVEIL_DATA to the folder that holds lalonde/"
-        return
+_PLAIN = {"treatment": "treat", "outcome": "re78", "outcome_range": (0, 60), "control": 0}
+_CHANGE = _PLAIN | {"before": "re75", "change_range": (-30, 30)}
+# People, declarations and method: the trial, and its treated beside a comparison group by changes.
+ASKED = (
+    ("trial", _PLAIN | {"randomised": True}, "difference_in_means"),
+    ("trial", _CHANGE | {"randomised": True}, "difference_in_means"),
+    ("treated and PSID", _PLAIN, "difference_in_means"),
+    ("treated and PSID", _CHANGE, "difference_in_means"),
+    ("treated and PSID", _CHANGE | {"covariates": _KNOWN}, "weighting"),
+)
+
+
+def _people(who: str) -> pd.DataFrame:
     trial = _read("nsw_dw.csv.gz")
-    others = pd.concat([trial[trial["treat"] == 1], _read("psid_controls.csv.gz")])
-    yield "| people | outcome | method | estimate | 95 % interval | without privacy |"
-    yield "|---|---|---|---|---|---|"
-    plain = {"treatment": "treat", "outcome": "re78", "outcome_range": (0, 60), "control": 0}
-    change = plain | {"before": "re75", "change_range": (-30, 30)}
-    for who, frame, declared, method in (
-        ("trial", trial, plain | {"randomised": True}, "difference_in_means"),
-        ("trial", trial, change | {"randomised": True}, "difference_in_means"),
-        ("treated and PSID", others, plain, "difference_in_means"),
-        ("treated and PSID", others, change, "difference_in_means"),
-        ("treated and PSID", others, change | {"covariates": _KNOWN}, "weighting"),
-    ):
-        study = study_of(**declared)
-        found, exact = (
-            cv.ate(
-                frame,
-                study,
-                protects="outcome",
-                epsilon=e,
-                method=method,
-                estimand="ATT",
-                noise=cv.SeededNoise(1),
-            )
-            for e in (2, 1e6)
+    if who == "trial":
+        return trial
+    return pd.concat([trial[trial["treat"] == 1], _read("psid_controls.csv.gz")])
+
+
+def earnings(who: str, declared: dict[str, object], method: str, *, seeds: range) -> Row:
+    """Return the effect on earnings in $1000 with one draw of noise, beside that without privacy."""
+    study, frame = study_of(**declared), _people(who)
+    found, exact = (
+        cv.ate(
+            frame,
+            study,
+            protects="outcome",
+            epsilon=epsilon,
+            method=method,
+            estimand="ATT",
+            noise=cv.SeededNoise(seeds.start),
         )
-        low, high = found.interval()
-        ends = f"[{low:.2f}, {high:.2f}]"
-        yield f"| {who} | {study.outcome_name} | {method} | {found.estimate:.2f} | {ends} | {exact.estimate:.2f} |"
-    yield ""
-    yield from _by_year(others)
+        for epsilon in (2, 1e6)
+    )
+    low, high = found.interval()
+    return [who, study.outcome_name, method, found.estimate, f"[{low:.2f}, {high:.2f}]", exact.estimate]
 
 
-def _by_year(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the effects by year: what there is in 1974, before training, speaks against parallel trends."""
+def by_year(*, seeds: range) -> list[Row]:
+    """Return the effects by year: what there is in 1974, before training, speaks against parallel trends."""
     study = cv.Study(
         cv.Treatment("treat", control=0),
         cv.Change("re78", (0, 60), before=("re74", "re75"), change_range=(-30, 30)),
         _KNOWN,
     )
-    found = cv.event_study(frame, study, protects="outcome", epsilon=4, noise=cv.SeededNoise(1))
-    yield "| year | effect since re75 | 95 % for all | p |"
-    yield "|---|---|---|---|"
-    for one in found.table:
-        low, high = one.interval(simultaneous=True)
-        yield f"| {one.name} | {one.estimate:.2f} | [{low:.2f}, {high:.2f}] | {one.p_value:.3f} |"
-    yield ""
+    noise = cv.SeededNoise(seeds.start)
+    found = cv.event_study(_people("treated and PSID"), study, protects="outcome", epsilon=4, noise=noise)
+    rows: list[Row] = []
+    for effect in found.table:
+        low, high = effect.interval(simultaneous=True)
+        rows.append([effect.name, effect.estimate, f"[{low:.2f}, {high:.2f}]", effect.p_value])
     p = found.pre_trend_p_value
-    yield f"No difference before training: p = {np.nan if p is None else p:.3f}"
+    return [*rows, ["no difference before training", "", "", np.nan if p is None else p]]
+
+
+REAL = {
+    "real": Table(
+        columns=("people", "outcome", "method", "estimate|.2f", "95 % interval", "without privacy|.2f"),
+        cells=ASKED,
+        row=earnings,
+        draws=1,
+        first_seed=1,
+    ),
+    "years": Table(
+        columns=("year", "effect since re75|.2f", "95 % for all", "p|.3f"),
+        cells=[()],
+        row=by_year,
+        draws=1,
+        first_seed=1,
+    ),
+}

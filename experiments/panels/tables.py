@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 import counterveil as cv
 from experiments.panels.designs import Columns, Panel, Visits
-from experiments.tables import Tally, seeds
+from experiments.runner import Draws, Table, judged, mean, of_draws, rmse
 
 _Z = float(ndtri(0.975))
 
@@ -26,21 +26,20 @@ CHANGES = [
 ]
 
 
-def changes(draws: int) -> Iterator[str]:
-    """Yield the table of differences in differences."""
-    yield "| design | protects | budget | coverage | half-width | error |"
-    yield "|---|---|---|---|---|---|"
-    for name, design, asked in CHANGES:
-        tally = Tally()
-        for seed in seeds(draws):
-            found = cv.ate(design.draw(seed), design.study(), noise=cv.SeededNoise(seed), **asked)
-            tally.add(found.interval(), found.estimate, design.effects[-1])
-        yield f"| {name} | {_terms(asked)} | {tally.cells()} |"
+def change(name: str, design: Panel, asked: dict[str, Any], *, seed: int) -> dict[str, float]:
+    """Return what one difference in differences is like."""
+    found = cv.ate(design.draw(seed), design.study(), noise=cv.SeededNoise(seed), **asked)
+    return judged(found.interval(), found.estimate, design.effects[-1])
 
 
-def _terms(asked: dict[str, Any]) -> str:
+def labels(name: str, design: Panel | Visits, asked: dict[str, Any]) -> list[Any]:
+    """Return the first values of a row."""
+    return [name, *_terms(asked)]
+
+
+def _terms(asked: dict[str, Any]) -> list[str]:
     delta = f", delta {asked['delta']}" if "delta" in asked else ""
-    return f"{asked['protects']} | eps {asked['epsilon']}{delta}"
+    return [asked["protects"], f"eps {asked['epsilon']}{delta}"]
 
 
 SEVERAL = Panel(earlier=3, later=3, rho=0.9, moving=1.0)
@@ -62,27 +61,23 @@ PERIODS = [
 ]
 
 
-def periods(draws: int) -> Iterator[str]:
-    """Yield the table of event studies; the last column takes all rows of a panel for independent."""
-    yield "| design | protects | budget | each | all at once | half-width | pre-trend p < 0.05 | rows as people |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for name, design, asked in PERIODS:
-        truths = [0.0] * (design.earlier - 1) + design.effects
-        each, every, rejected, naive, tally = [], [], [], [], Tally()
-        for seed in seeds(draws):
-            data, study = design.long(seed)
-            found = cv.event_study(data, study, noise=cv.SeededNoise(seed), **asked)
-            for effect, truth in zip(found.table, truths, strict=True):
-                tally.add(effect.interval(), effect.estimate, truth)
-            each += tally.covered[-len(truths) :]
-            ends = found.interval(simultaneous=True).values()
-            every.append(all(a <= truth <= b for (a, b), truth in zip(ends, truths, strict=True)))
-            rejected.append((found.pre_trend_p_value or 1.0) < 0.05)
-            naive.append(_rows_as_people(design.draw(seed), design))
-        parts = (each, every, rejected, naive)
-        one, all_of_them, tested, plain = (f"{100 * np.mean(part):.1f} %" for part in parts)
-        half = np.mean(tally.halves)
-        yield f"| {name} | {_terms(asked)} | {one} | {all_of_them} | {half:.3f} | {tested} | {plain} |"
+def event_study(name: str, design: Panel, asked: dict[str, Any], *, seed: int) -> dict[str, Any]:
+    """Return what the intervals of all periods are like, alone and together, and the test before treatment."""
+    truths = [0.0] * (design.earlier - 1) + design.effects
+    data, study = design.long(seed)
+    found = cv.event_study(data, study, noise=cv.SeededNoise(seed), **asked)
+    each = [
+        judged(effect.interval(), effect.estimate, truth)
+        for effect, truth in zip(found.table, truths, strict=True)
+    ]
+    ends = found.interval(simultaneous=True).values()
+    return {
+        "each": [one["covered"] for one in each],
+        "half": [one["half"] for one in each],
+        "together": all(low <= truth <= high for (low, high), truth in zip(ends, truths, strict=True)),
+        "rejected": (found.pre_trend_p_value or 1.0) < 0.05,
+        "rows as people": _rows_as_people(design.draw(seed), design),
+    }
 
 
 def _rows_as_people(data: Columns, design: Panel) -> bool:
@@ -122,18 +117,12 @@ RATIOS = [
 ]
 
 
-def ratios(draws: int) -> Iterator[str]:
-    """Yield the table of ratios; the last column takes sessions for people."""
-    yield "| design | protects | budget | coverage | half-width | error | sessions as people |"
-    yield "|---|---|---|---|---|---|---|"
-    for name, design, asked in RATIOS:
-        tally, naive = Tally(), []
-        for seed in seeds(draws):
-            data = design.draw(seed)
-            found = cv.ate(data, design.study(), noise=cv.SeededNoise(seed), **asked)
-            tally.add(found.interval(), found.estimate, design.truth())
-            naive.append(_sessions_as_people(data, design.truth()))
-        yield f"| {name} | {_terms(asked)} | {tally.cells()} | {100 * np.mean(naive):.1f} % |"
+def ratio(name: str, design: Visits, asked: dict[str, Any], *, seed: int) -> dict[str, float]:
+    """Return what one ratio is like, and whether the interval covers that takes sessions for people."""
+    data = design.draw(seed)
+    found = cv.ate(data, design.study(), noise=cv.SeededNoise(seed), **asked)
+    answer = judged(found.interval(), found.estimate, design.truth())
+    return answer | {"sessions as people": _sessions_as_people(data, design.truth())}
 
 
 def _spend(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -161,34 +150,32 @@ RATIO_SHAPES = {
 }
 
 
-def ratio_shapes(draws: int) -> Iterator[str]:
-    """Yield coverage and p-values of ratios without an effect; p-values are below .2 a fifth of the time if even."""
-    yield "| ratio | n | protects | budget | coverage | half-width | error | half-width / (1.96 error) | p < 0.2 |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    for name, (draw, above, below) in RATIO_SHAPES.items():
-        study = cv.Study(
-            cv.Treatment("t", control=0),
-            cv.Ratio("y", above, "s", below),
-            assignment=cv.Trial(),
-        )
-        for rows, protects, budget in (
-            (500, "record", {"epsilon": 1}),
-            (5_000, "outcome", {"epsilon": 1}),
-            (5_000, "record", {"epsilon": 1}),
-            (5_000, "record", {"epsilon": 1, "delta": "1e-6"}),
-            (50_000, "record", {"epsilon": 1}),
-        ):
-            tally, low = Tally(), []
-            for seed in seeds(draws):
-                rng = np.random.default_rng([seed, rows, 18])
-                y, size = draw(rng, rows)
-                people = {"t": rng.permutation(rows) % 2, "y": y.astype(float), "s": size.astype(float)}
-                found = cv.ate(people, study, protects=protects, noise=cv.SeededNoise(seed), **budget)
-                tally.add(found.interval(), found.estimate, 0.0)
-                low.append(found.effect.p_value < 0.2)
-            long = np.mean(tally.halves) / (1.96 * tally.error)
-            said = _terms({"protects": protects} | budget)
-            yield f"| {name} | {rows} | {said} | {tally.cells(4)} | {long:.2f} | {100 * np.mean(low):.0f} % |"
+SHAPES_ASKED: Sequence[tuple[int, dict[str, Any]]] = (
+    (500, {"protects": "record", "epsilon": 1}),
+    (5_000, {"protects": "outcome", "epsilon": 1}),
+    (5_000, {"protects": "record", "epsilon": 1}),
+    (5_000, {"protects": "record", "epsilon": 1, "delta": "1e-6"}),
+    (50_000, {"protects": "record", "epsilon": 1}),
+)
+
+
+def ratio_shape(name: str, rows: int, asked: dict[str, Any], *, seed: int) -> dict[str, float]:
+    """Return what a ratio without an effect is like; p-values are below .2 a fifth of the time if even."""
+    draw, above, below = RATIO_SHAPES[name]
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Ratio("y", above, "s", below),
+        assignment=cv.Trial(),
+    )
+    rng = np.random.default_rng([seed, rows, 18])
+    y, size = draw(rng, rows)
+    people = {"t": rng.permutation(rows) % 2, "y": y.astype(float), "s": size.astype(float)}
+    found = cv.ate(people, study, noise=cv.SeededNoise(seed), **asked)
+    return judged(found.interval(), found.estimate, 0.0) | {"low": found.effect.p_value < 0.2}
+
+
+def _length(draws: Draws) -> float:
+    return mean("half")(draws) / (1.96 * rmse("error")(draws))
 
 
 def _sessions_as_people(data: Columns, truth: float) -> bool:
@@ -201,3 +188,52 @@ def _sessions_as_people(data: Columns, truth: float) -> bool:
         shares.append(share)
         variance += share * (1 - share) / sessions
     return bool(abs(shares[0] - shares[1] - truth) <= _Z * np.sqrt(variance))
+
+
+_HEAD = ("design", "protects", "budget")
+_COVERED = ("coverage|.1%", "half-width|.3f", "error|.3f")
+_MEASURES = (mean("covered"), mean("half"), rmse("error"))
+TABLES = {
+    "changes": Table(columns=(*_HEAD, *_COVERED), cells=CHANGES, row=of_draws(labels, change, _MEASURES)),
+    "periods": Table(
+        columns=(
+            *_HEAD,
+            "each|.1%",
+            "all at once|.1%",
+            "half-width|.3f",
+            "pre-trend p < 0.05|.1%",
+            "rows as people|.1%",
+        ),
+        cells=PERIODS,
+        row=of_draws(
+            labels,
+            event_study,
+            [mean(name) for name in ("each", "together", "half", "rejected", "rows as people")],
+        ),
+    ),
+    "ratios": Table(
+        columns=(*_HEAD, *_COVERED, "sessions as people|.1%"),
+        cells=RATIOS,
+        row=of_draws(labels, ratio, [*_MEASURES, mean("sessions as people")]),
+    ),
+    "ratio_shapes": Table(
+        columns=(
+            "ratio",
+            "n",
+            "protects",
+            "budget",
+            "coverage|.1%",
+            "half-width|.3f",
+            "error|.4f",
+            "half-width / (1.96 error)|.2f",
+            "p < 0.2|.0%",
+        ),
+        cells=[(name, *asked) for name in RATIO_SHAPES for asked in SHAPES_ASKED],
+        row=of_draws(
+            lambda name, rows, asked: [name, rows, *_terms(asked)],
+            ratio_shape,
+            [*_MEASURES, _length, mean("low")],
+        ),
+        apart=True,
+    ),
+}

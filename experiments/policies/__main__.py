@@ -1,19 +1,18 @@
 """Policy values and targeting curves of trials: coverage, half-widths and errors on outcomes of several shapes.
 
-`python -m experiments.policies` prints both tables with 200 draws a row; `--draws` changes their number, `--only`
-names one of values, curves.
+`python -m experiments.policies` prints both tables with 200 draws a row (`--only values` or `curves`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
-from experiments.tables import Tally, print_tables, seeds
+from experiments.runner import Draws, Table, judged, mean, of_draws, rmse, run
 
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 # Outcomes at a relative gain, and their range.
@@ -70,22 +69,34 @@ def truth(shape: str, low: float) -> float:
     return float(np.mean((with_ - without) * (x >= low)))
 
 
-def _rows(
-    draws: int, ask: Callable[[Any, cv.Study, dict[str, Any]], Any], where: list[float]
-) -> Iterator[str]:
-    yield "| outcome | n | budget | treated | coverage | half-width | error | half-width / (1.96 error) |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for shape in SHAPES:
-        for rows, budget, share in ASKED:
-            tally = Tally()
-            for seed in seeds(draws):
-                people, study = drawn(shape, rows, share, seed)
-                found = ask(people, study, budget | {"noise": cv.SeededNoise(seed)})
-                for one, low in zip(found.gains, where, strict=False):
-                    tally.add(one.interval(), one.estimate, truth(shape, low))
-            said = ", ".join(f"{name} {value}" for name, value in budget.items())
-            long = np.mean(tally.halves) / (1.96 * tally.error)
-            yield f"| {shape} | {rows} | {said} | {share:.0%} | {tally.cells(4)} | {long:.2f} |"
+def gains(
+    ask: Callable[..., Any],
+    lows: list[float],
+    shape: str,
+    rows: int,
+    budget: dict[str, Any],
+    share: float,
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """Return what the gains of one draw are like, each against the truth of those with x from its `low` on."""
+    people, study = drawn(shape, rows, share, seed)
+    found = ask(people, study, protects="record", noise=cv.SeededNoise(seed), **budget)
+    each = [
+        judged(gain.interval(), gain.estimate, truth(shape, low))
+        for gain, low in zip(found.gains, lows, strict=False)
+    ]
+    return {name: [one[name] for one in each] for name in each[0]}
+
+
+def labels(shape: str, rows: int, budget: dict[str, Any], share: float) -> list[Any]:
+    """Return the first values of a row."""
+    return [shape, rows, ", ".join(f"{name} {value}" for name, value in budget.items()), share]
+
+
+def length(draws: Draws) -> float:
+    """Return the mean half-width beside that of an interval which knows its error."""
+    return mean("half")(draws) / (1.96 * rmse("error")(draws))
 
 
 class Ranking:
@@ -96,22 +107,32 @@ class Ranking:
         return columns["x"]
 
 
-TABLES: dict[str, Callable[[int], Iterator[str]]] = {
-    "values": partial(
-        _rows,
-        ask=lambda people, study, given: cv.policy_value(
-            people, study, policy=RULE, protects="record", **given
+def table(ask: Callable[..., Any], lows: list[float]) -> Table:
+    """Return the table of one question."""
+    return Table(
+        columns=(
+            "outcome",
+            "n",
+            "budget",
+            "treated|.0%",
+            "coverage|.1%",
+            "half-width|.3f",
+            "error|.4f",
+            "half-width / (1.96 error)|.2f",
         ),
-        where=[0.5],
-    ),
-    "curves": partial(
-        _rows,
-        ask=lambda people, study, given: cv.targeting_curve(
-            people, study, model=Ranking(), thresholds=RANKED, protects="record", **given
+        cells=[(shape, *asked) for shape in SHAPES for asked in ASKED],
+        row=of_draws(
+            labels, partial(gains, ask, lows), [mean("covered"), mean("half"), rmse("error"), length]
         ),
-        where=[*reversed(RANKED), 0.0],
+    )
+
+
+TABLES = {
+    "values": table(partial(cv.policy_value, policy=RULE), [0.5]),
+    "curves": table(
+        partial(cv.targeting_curve, model=Ranking(), thresholds=RANKED), [*reversed(RANKED), 0.0]
     ),
 }
 
 if __name__ == "__main__":
-    print_tables(__doc__, TABLES)
+    run(__doc__, TABLES)

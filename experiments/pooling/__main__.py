@@ -1,12 +1,17 @@
-"""`python -m experiments.pooling [--draws N] [--differing N] [--alike N]`: prints the coverage tables in Markdown."""
+"""Coverage of intervals for effects pooled over sites.
+
+`python -m experiments.pooling` prints tables of 1000 draws a row: `rows` from rows to interval, `differing` and `alike`
+from released numbers of sites that differ and of sites that do not. `heterogeneity` has intervals for tau and for one
+more site: 200 draws take 3 minutes, and `--out` the folder writes heterogeneity.csv.
+"""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+from pathlib import Path
 
-from experiments.pooling import differing
+from experiments.pooling import differing, heterogeneity
 from experiments.pooling.simulation import Cell, simulate
+from experiments.runner import Row, Table, run
 
 CELLS = (
     Cell("two alike", (500, 500), (1, 1)),
@@ -20,39 +25,27 @@ CELLS = (
 )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.pooling")
-    parser.add_argument("--draws", type=int, default=1000, help="studies for each row of the first table")
-    parser.add_argument("--differing", type=int, default=1000, help="draws for each row of the second table")
-    parser.add_argument("--alike", type=int, default=1000, help="draws for each row of the third table")
-    chosen = parser.parse_args()
-    if chosen.draws:
-        _from_rows(chosen.draws)
-    if chosen.differing:
-        print(f"\n## Sites that differ: 95 % intervals, {chosen.differing} draws a row\n")
-        _print(differing.table(chosen.differing, seed=900))
-    if chosen.alike:
-        print(f"\n## Sites that do not differ: coverage of 95 % intervals, {chosen.alike} draws a row\n")
-        _print(differing.homogeneous_table(chosen.alike, seed=901))
+def from_rows(place: int, cell: Cell, *, seeds: range) -> list[Row]:
+    """Return how often each way of pooling covers; a cell has one seed."""
+    found = simulate(cell, len(seeds), seeds.start + place)
+    return [[cell.name, method, one.average, one.mean, one.width, one.error] for method, one in found.items()]
 
 
-def _print(lines: Iterator[str]) -> None:
-    for line in lines:
-        print(line, flush=True)
-
-
-def _from_rows(draws: int) -> None:
-    print(f"## From rows to interval: 95 %, {draws} draws a row\n")
-    print("| sites | method | covers the weighted average | covers the mean effect | width | error |")
-    print("|---|---|---|---|---|---|")
-    for place, cell in enumerate(CELLS):
-        for method, found in simulate(cell, draws, 2000 + place).items():
-            print(
-                f"| {cell.name} | {method} | {found.average:.3f} | {found.mean:.3f} | {found.width:.4f} "
-                f"| {found.error:.4f} |",
-                flush=True,
-            )
-
+TABLES = {
+    "rows": Table(
+        columns=(
+            *("sites", "method", "covers the weighted average|.3f", "covers the mean effect|.3f"),
+            *("width|.4f", "error|.4f"),
+        ),
+        cells=list(enumerate(CELLS)),
+        row=from_rows,
+        title="## From rows to interval: 95 %, {draws} draws a row",
+        draws=1000,
+        first_seed=2000,
+    ),
+    **differing.TABLES,
+    "heterogeneity": heterogeneity.TABLE,
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES, folder=Path(__file__).parent)

@@ -6,8 +6,8 @@ cheap: a normal sampling error, the site's noise, and the noise of its variance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from scipy.special import stdtrit
@@ -16,6 +16,7 @@ import counterveil as cv
 from counterveil.inference.heterogeneity import heterogeneity
 from counterveil.inference.site_weights import released_variance
 from experiments.pooling.simulation import STUDY
+from experiments.runner import Row, Table
 
 MEAN_EFFECT = 0.1
 # Variance of 0.7 times a beta(1.2, 6) outcome.
@@ -107,22 +108,12 @@ def _inverse_variances(results: list[cv.results.Result]) -> tuple[float, float]:
     return centre - half, centre + half
 
 
-def table(draws: int, seed: int) -> Iterator[str]:
-    """Yield the table over designs, numbers of sites and standard deviations of effects, line by line."""
-    yield (
-        "| design | sites | sd of effects | covers the mean | width | error | covers one more site "
-        "| inverse variances: covers | width | error |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for design in DESIGNS:
-        for sites in SITES:
-            for tau in TAUS:
-                found = simulate(design, sites, tau, draws, seed)
-                ours, usual = found["equal weights"], found["inverse variances"]
-                yield (
-                    f"| {design} | {sites} | {tau:g} | {ours.covered:.3f} | {ours.width:.4f} | {ours.error:.4f} "
-                    f"| {ours.ahead:.3f} | {usual.covered:.3f} | {usual.width:.4f} | {usual.error:.4f} |"
-                )
+def differ(design: str, sites: int, tau: float, *, seeds: range) -> Row:
+    """Return one row: a design, how many sites, and the standard deviation of their effects."""
+    found = simulate(design, sites, tau, len(seeds), seeds.start)
+    ours, usual = found["equal weights"], found["inverse variances"]
+    own = [ours.covered, ours.width, ours.error, ours.ahead]
+    return [design, sites, tau, *own, usual.covered, usual.width, usual.error]
 
 
 def homogeneous(design: str, sites: int, draws: int, seed: int) -> dict[str, float]:
@@ -138,11 +129,29 @@ def homogeneous(design: str, sites: int, draws: int, seed: int) -> dict[str, flo
     return {method: count / draws for method, count in covered.items()}
 
 
-def homogeneous_table(draws: int, seed: int) -> Iterator[str]:
-    """Yield the coverage of the intervals for one effect at all sites, line by line."""
-    yield "| design | sites | " + " | ".join(ALIKE) + " |"
-    yield "|---|---|" + "---|" * len(ALIKE)
-    for design in DESIGNS:
-        for sites in SITES:
-            found = homogeneous(design, sites, draws, seed)
-            yield f"| {design} | {sites} | " + " | ".join(f"{c:.3f}" for c in found.values()) + " |"
+def alike(design: str, sites: int, *, seeds: range) -> Row:
+    """Return one row of the coverage of the intervals for one effect at all sites."""
+    return [design, sites, *homogeneous(design, sites, len(seeds), seeds.start).values()]
+
+
+TABLES = {
+    "differing": Table(
+        columns=(
+            *("design", "sites", "sd of effects|g", "covers the mean|.3f", "width|.4f", "error|.4f"),
+            *("covers one more site|.3f", "inverse variances: covers|.3f", "width|.4f", "error|.4f"),
+        ),
+        cells=list(product(DESIGNS, SITES, TAUS)),
+        row=differ,
+        title="## Sites that differ: 95 % intervals, {draws} draws a row",
+        draws=1000,
+        first_seed=900,
+    ),
+    "alike": Table(
+        columns=("design", "sites", *(f"{method}|.3f" for method in ALIKE)),
+        cells=list(product(DESIGNS, SITES)),
+        row=alike,
+        title="## Sites that do not differ: coverage of 95 % intervals, {draws} draws a row",
+        draws=1000,
+        first_seed=901,
+    ),
+}

@@ -1,19 +1,12 @@
-"""Coverage of intervals for tau and for one more site, of random effects from noisy answers.
-
-python -m experiments.pooling.heterogeneity [draws]   # rewrites heterogeneity.csv; 200 draws: 3 minutes
-"""
+"""Coverage of intervals for tau and for one more site, of random effects from noisy answers."""
 
 from __future__ import annotations
-
-import csv
-import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import counterveil as cv
 from experiments.pooling.differing import MEAN_EFFECT, drawn, templates
+from experiments.runner import Row, Table
 
 CELLS = (
     ("alike", 6, 0.1),
@@ -24,10 +17,11 @@ CELLS = (
 )
 
 
-def cell(design: str, sites: int, tau: float, draws: int) -> list[Any]:
+def cell(design: str, sites: int, tau: float, *, seeds: range) -> Row:
     """Return coverage of mean, one more site and tau, and the median interval of tau."""
-    rng, real, kept, ends = np.random.default_rng([draws, sites]), templates(design, sites), [], []
-    for _ in range(draws):
+    draws, real, kept, ends = len(seeds), templates(design, sites), [], []
+    rng = np.random.default_rng([draws, sites])
+    for _ in seeds:
         results = drawn(real, rng.normal(MEAN_EFFECT, tau, sites), rng)
         another = float(rng.normal(MEAN_EFFECT, tau))
         pooled = cv.pool(results, method="random_effects")
@@ -39,17 +33,12 @@ def cell(design: str, sites: int, tau: float, draws: int) -> list[Any]:
     return [design, sites, tau, draws, *np.mean(kept, axis=0).round(3), *said]
 
 
-def main() -> None:
-    """Write a row a cell."""
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    header = ["design", "sites", "tau", "draws", "mean covered", "one more site covered", "tau covered"]
-    rows = [[*header, "tau, low", "tau, high", "tau, estimate"]]
-    for one in CELLS:
-        rows.append(cell(*one, draws))
-        print(*rows[-1], sep=", ", flush=True)
-    with Path(__file__).with_name("heterogeneity.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-
-
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=(
+        *("design", "sites", "tau", "draws", "mean covered", "one more site covered", "tau covered"),
+        *("tau, low", "tau, high", "tau, estimate"),
+    ),
+    cells=CELLS,
+    row=cell,
+    apart=True,
+)

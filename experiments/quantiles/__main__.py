@@ -1,11 +1,10 @@
 """Differences of quantiles of private records: coverage, size, bands, and length beside numpy's bootstrap.
 
-`python -m experiments.quantiles` prints the table with 200 draws a row; `--draws` changes their number.
+`python -m experiments.quantiles` prints the tables with 200 draws a row (`drawn`: designs of each family, a fifth).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 import counterveil as cv
-from experiments.tables import print_tables, seeds
+from experiments.runner import Row, Table, run
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 NORMALS = ndtri(np.array(SHARES))
@@ -120,42 +119,36 @@ ROUNDED = {
 }
 
 
-def rounded(draws: int) -> Iterator[str]:
-    """Yield coverage of one arm's quartiles where outcomes are rounded, and lengths in the unit of outcomes."""
-    yield f"| design | {' | '.join(f'{one:g}' for one in _QUARTILES)} | length at .5 | of the difference |"
-    yield "|---|" + "---|" * (len(_QUARTILES) + 2)
-    for name, design in ROUNDED.items():
-        truth, held, lengths = design.truth(0.0), [], []
-        for seed in seeds(draws):
-            found = _asked(design, 0.0, seed)
-            ends = np.array([found.quantile("control", one).interval() for one in _QUARTILES])
-            held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-            lengths.append(np.ptp([ends[1], found.quantile_difference().interval()], axis=1))
-        cells = [*np.mean(held, axis=0), *np.median(lengths, axis=0)]
-        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+def rounded(name: str, *, seeds: range) -> Row:
+    """Return coverage of one arm's quartiles where outcomes are rounded, and lengths in the unit of outcomes."""
+    design = ROUNDED[name]
+    truth, held, lengths = design.truth(0.0), [], []
+    for seed in seeds:
+        found = _asked(design, 0.0, seed)
+        ends = np.array([found.quantile("control", one).interval() for one in _QUARTILES])
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        lengths.append(np.ptp([ends[1], found.quantile_difference().interval()], axis=1))
+    return [name, *np.mean(held, axis=0), *np.median(lengths, axis=0)]
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield coverage at five shares, that of the band, size at the median, and lengths beside numpy's."""
-    yield f"| design | {' | '.join(f'{one:g}' for one in SHARES)} | band | size | length at .5 | at .9 |"
-    yield "|---|" + "---|" * (len(SHARES) + 4)
-    for name, design in DESIGNS.items():
-        truth, held, lengths, band, rejected = design.truth(design.effect), [], [], [], []
-        for seed in seeds(draws):
-            found = _asked(design, design.effect, seed)
-            ends = np.array([found.quantile_difference(one).interval() for one in SHARES])
-            held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-            lengths.append(ends[:, 1] - ends[:, 0])
-            if len(band) < _BANDS:
-                rows = found.quantile_band(SHARES)
-                kept = [r["band_low"] <= t <= r["band_high"] for r, t in zip(rows, truth, strict=True)]
-                band.append(all(kept))
-            low, high = _asked(design, 0.0, seed + draws).quantile_difference().interval()
-            rejected.append(not low <= 0 <= high)
-        plain = np.median([_bootstrap(design, seed) for seed in seeds(min(draws, 40))], axis=0)
-        beside = np.median(lengths, axis=0)[[2, 4]] / plain
-        cells = [*np.mean(held, axis=0), np.mean(band), np.mean(rejected), *beside]
-        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+def coverage(name: str, *, seeds: range) -> Row:
+    """Return coverage at five shares, that of the band, size at the median, and lengths beside numpy's."""
+    design = DESIGNS[name]
+    truth, held, lengths, band, rejected = design.truth(design.effect), [], [], [], []
+    for seed in seeds:
+        found = _asked(design, design.effect, seed)
+        ends = np.array([found.quantile_difference(one).interval() for one in SHARES])
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        lengths.append(ends[:, 1] - ends[:, 0])
+        if len(band) < _BANDS:
+            rows = found.quantile_band(SHARES)
+            kept = [r["band_low"] <= t <= r["band_high"] for r, t in zip(rows, truth, strict=True)]
+            band.append(all(kept))
+        low, high = _asked(design, 0.0, seed + len(seeds)).quantile_difference().interval()
+        rejected.append(not low <= 0 <= high)
+    plain = np.median([_bootstrap(design, seed) for seed in seeds[:40]], axis=0)
+    beside = np.median(lengths, axis=0)[[2, 4]] / plain
+    return [name, *np.mean(held, axis=0), np.mean(band), np.mean(rejected), *beside]
 
 
 def _asked(design: Design, effect: float, seed: int) -> cv.results.QuantilesResult:
@@ -260,24 +253,17 @@ def _by_ranks(values: np.ndarray, high: float, epsilon: float, rng: np.random.Ge
     return float(rng.uniform(edges[cell], edges[cell + 1]))
 
 
-def drawn(draws: int) -> Iterator[str]:
-    """Yield errors of the difference of medians by family, over designs drawn at random.
+def drawn(family: str, *, seeds: range) -> Row:
+    """Return errors of the difference of medians in one family, over designs drawn at random: a fifth of the draws.
 
     Errors and lengths are divided by those of numpy's medians without privacy, or by a 20th (length) and an 80th
     (error) of the outcomes' standard deviation where these are less. The exponential mechanism has half of epsilon
     for each arm; one draw is numpy's median with one Laplace number in each arm's rank.
     """
-    heads = ("covered", "length", "even cells", "one draw", "error", "even cells", "exponential mechanism")
-    yield f"| outcomes | {' | '.join(heads)} |"
-    yield "|---|" + "---|" * len(heads)
-    for place, family in enumerate(FAMILIES):
-        rows = [
-            _of_design(Drawn(seed), 5)
-            for seed in range(place, len(FAMILIES) * max(draws // 5, 1), len(FAMILIES))
-        ]
-        middle = np.median(np.array(rows), axis=0)
-        cells = [np.mean([row[0] for row in rows]), *middle[1:]]
-        yield f"| {family} | {' | '.join(f'{one:.2f}' for one in cells)} |"
+    designs = range(FAMILIES.index(family), len(FAMILIES) * max(len(seeds) // 5, 1), len(FAMILIES))
+    rows = [_of_design(Drawn(seed), 5) for seed in designs]
+    middle = np.median(np.array(rows), axis=0)
+    return [family, np.mean([row[0] for row in rows]), *middle[1:]]
 
 
 def _of_design(design: Drawn, draws: int) -> list[float]:
@@ -288,7 +274,7 @@ def _of_design(design: Drawn, draws: int) -> list[float]:
         data, study = design.draw(seed)
         arms = [data["y"][data["arm"] == arm] for arm in (1, 0)]
         rng = np.random.default_rng([seed, design.seed, 3])
-        asked = {"protects": level, "epsilon": epsilon, "shares": (0.5,)}
+        asked = {"protects": level, "epsilon": epsilon, "probs": (0.5,)}
         ours, even = (
             cv.quantiles(data, study, noise=cv.SeededNoise(seed), grid=grid, **asked).table[0]
             for grid in ("found", "even")
@@ -324,7 +310,32 @@ def _of_design(design: Drawn, draws: int) -> list[float]:
     return [float(table[:, 0].mean()), *(np.median(table[:, 1:4], axis=0) / length), *errors]
 
 
-TABLES: dict[str, Callable[[int], Iterator[str]]] = {"coverage": coverage, "rounded": rounded, "drawn": drawn}
+TABLES = {
+    "coverage": Table(
+        columns=(
+            *("design", *(f"{share:g}|.3f" for share in SHARES)),
+            *("band|.3f", "size|.3f", "length at .5|.3f", "at .9|.3f"),
+        ),
+        cells=[(name,) for name in DESIGNS],
+        row=coverage,
+    ),
+    "rounded": Table(
+        columns=(
+            *("design", *(f"{share:g}|.3f" for share in _QUARTILES)),
+            *("length at .5|.3f", "of the difference|.3f"),
+        ),
+        cells=[(name,) for name in ROUNDED],
+        row=rounded,
+    ),
+    "drawn": Table(
+        columns=(
+            *("outcomes", "covered|.2f", "length|.2f", "even cells|.2f", "one draw|.2f"),
+            *("error|.2f", "even cells|.2f", "exponential mechanism|.2f"),
+        ),
+        cells=[(family,) for family in FAMILIES],
+        row=drawn,
+    ),
+}
 
 if __name__ == "__main__":
-    print_tables(__doc__, TABLES)
+    run(__doc__, TABLES)

@@ -1,22 +1,25 @@
-"""`python -m experiments.record_effect [TABLE ...] [--draws N]`: prints tables in Markdown.
+"""Errors, coverage and widths of adjusted effects of private records.
 
-Coverage / root mean square error / median width of 95 % intervals (share of answers that were not adjusted),
-over simulated studies, each with data and noise of its own. Seeds are not those that settings were chosen on.
-`--rule` prints the number of rows from which adjustment is affordable. `--redrawn` prints ATE, ATT and ATC with
-outcomes redrawn on fixed covariates, and widths beside AIPW without privacy.
+`python -m experiments.record_effect` prints a table of every kind of simulated study and size (25 minutes of CPU):
+coverage / root mean square error / median width of 95 % intervals (share of answers that were not adjusted), each draw
+with data and noise of its own. Seeds are not those that settings were chosen on. `rule` has the number of rows from
+which adjustment is affordable; `redrawn` has ATE, ATT and ATC with outcomes redrawn on fixed covariates, and widths
+beside AIPW without privacy; `cross_fit`, `budgets` and `real` (COUNTERVEIL_DATA) are of those modules.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
+from itertools import product
 
 from counterveil.estimators.moments.adjustment_budget import Design, fewest_rows
 from counterveil.estimators.moments.arm_chain import arms_affordable
 from counterveil.privacy import Budget
-from experiments.record_effect.draws import Cell, cell
+from experiments.record_effect import budgets, cross_fit, real
+from experiments.record_effect.draws import cell
 from experiments.record_effect.redrawn import DELTA, STUDIES, redrawn_cell
+from experiments.runner import Row, Table, run
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 FIRST_SEED = 20_000
@@ -29,7 +32,7 @@ ALL = (
 )
 VARIANTS = ("doubly robust", "doubly robust pure")
 # Title, kind of study, rows, methods, whether the outcome's range is declared far too wide.
-TABLES = {
+KINDS = {
     "1000": ("Synth, n = 1,000", "plain", 1000, (*ALL, *FIXED), False),
     "4000": ("Synth, n = 4,000", "plain", 4000, (*ALL, *FIXED), False),
     "10000": ("Synth, n = 10,000", "plain", 10_000, (*ALL, *FIXED), False),
@@ -41,68 +44,68 @@ TABLES = {
     for n in (1000, 4000, 10_000)
 }  # fmt: skip
 
-Row = tuple[str, list[Future[Cell]]]
+
+def simulated(kind: str, n: int, wide: bool, method: str, *, seeds: range) -> Row:
+    """Return the cells of a method for every epsilon, or for one where it has none."""
+    epsilons = EPSILONS[:1] if method in FIXED else EPSILONS
+    return [method, *(str(cell(kind, seeds, n, method, epsilon, 20, wide)) for epsilon in epsilons)]
 
 
-def rows(pool: ProcessPoolExecutor, name: str, draws: int) -> Iterator[Row]:
-    _, kind, n, methods, wide = TABLES[name]
-    seeds = range(FIRST_SEED, FIRST_SEED + draws)
-    for method in methods:
-        epsilons = EPSILONS[:1] if method in FIXED else EPSILONS
-        yield method, [pool.submit(cell, kind, seeds, n, method, e, 20, wide) for e in epsilons]
+def rule(delta: str, mechanism: str, features: int, *, seeds: range) -> Row:
+    """Return the fewest rows with which adjustment is affordable; nothing is drawn."""
+    asked = [Design(1, features, Budget(epsilon, delta), mechanism) for epsilon in EPSILONS]
+    return [delta, features, *(fewest_rows(one, arms_affordable) for one in asked)]
 
 
-def rule() -> None:
-    print("| delta | features | " + " | ".join(EPSILONS) + " |\n|---|---|" + "---|" * len(EPSILONS))
-    for delta, mechanism in (("1e-6", "gaussian"), ("0", "staircase")):
-        for features in (5, 20, 50):
-            asked = [Design(1, features, Budget(e, delta), mechanism) for e in EPSILONS]
-            rows = " | ".join(f"{fewest_rows(one, arms_affordable):,}" for one in asked)
-            print(f"| {delta} | {features} | {rows} |")
+def redrawn(name: str, estimand: str, delta: str, *, seeds: range) -> Row:
+    """Return coverage / error / width / width beside AIPW; large studies have half of the draws."""
+    draws = len(seeds) // 2 if "50,000" in name else len(seeds)
+    cells = [redrawn_cell(name, seeds.start, draws, epsilon, delta, estimand) for epsilon in EPSILONS[1:]]
+    return [name, f"{estimand}, {delta}", *cells]
 
 
-def redrawn(pool: ProcessPoolExecutor, draws: int, names: list[str]) -> None:
-    epsilons = EPSILONS[1:]
-    print("| study | estimand, delta | " + " | ".join(f"epsilon {e}" for e in epsilons) + " |")
-    print("|---|---|" + "---|" * len(epsilons))
-    started = []
-    for name in names or STUDIES:
-        large = "50,000" in name
-        estimands = ("ATE", "ATT", "ATC") if name.startswith("varying") and not large else ("ATE",)
-        asked = [(estimand, DELTA) for estimand in estimands]
-        asked += [("ATE", "0")] if name in ("births", "varying, slope 0.6") else []
-        for estimand, delta in asked:
-            words = name, FIRST_SEED, draws // 2 if large else draws
-            cells = [pool.submit(redrawn_cell, *words, e, delta, estimand) for e in epsilons]
-            started.append((f"| {name} | {estimand}, {delta} | ", cells))
-    for head, cells in started:
-        print(head + " | ".join(one.result() for one in cells) + " |", flush=True)
+def redrawn_cells() -> Iterator[tuple[str, str, str]]:
+    """Yield study, estimand and delta."""
+    for name in STUDIES:
+        several = name.startswith("varying") and "50,000" not in name
+        yield from ((name, estimand, DELTA) for estimand in (("ATE", "ATT", "ATC") if several else ("ATE",)))
+        if name in ("births", "varying, slope 0.6"):
+            yield name, "ATE", "0"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.record_effect")
-    parser.add_argument("tables", nargs="*", default=[name for name in TABLES if name != "100000"])
-    parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rule", action="store_true")
-    parser.add_argument("--redrawn", nargs="*", metavar="STUDY")
-    chosen = parser.parse_args()
-    if chosen.rule:
-        rule()
-        return
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        if chosen.redrawn is not None:
-            redrawn(pool, chosen.draws, chosen.redrawn)
-            return
-        started = {name: list(rows(pool, name, chosen.draws)) for name in chosen.tables}
-        for name, found in started.items():
-            print(f"\n**{TABLES[name][0]}** ({chosen.draws} draws)\n")
-            print("| method | " + " | ".join(f"epsilon {e}" for e in EPSILONS) + " |")
-            print("|---|" + "---|" * len(EPSILONS))
-            for method, cells in found:
-                texts = [str(one.result()) for one in cells] + [""] * (len(EPSILONS) - len(cells))
-                print(f"| {method} | " + " | ".join(texts) + " |", flush=True)
-
+TABLES = {
+    name: Table(
+        columns=("method", *(f"epsilon {epsilon}" for epsilon in EPSILONS)),
+        cells=[(method,) for method in methods],
+        row=partial(simulated, kind, n, wide),
+        title=f"**{title}** ({{draws}} draws)",
+        draws=100,
+        first_seed=FIRST_SEED,
+        apart=name == "100000",
+    )
+    for name, (title, kind, n, methods, wide) in KINDS.items()
+} | {
+    "rule": Table(
+        columns=("delta", "features", *(f"{epsilon}|," for epsilon in EPSILONS)),
+        cells=[
+            (*noise, features)
+            for noise, features in product((("1e-6", "gaussian"), ("0", "staircase")), (5, 20, 50))
+        ],
+        row=rule,
+        apart=True,
+    ),
+    "redrawn": Table(
+        columns=("study", "estimand, delta", *(f"epsilon {epsilon}" for epsilon in EPSILONS[1:])),
+        cells=redrawn_cells,
+        row=redrawn,
+        draws=100,
+        first_seed=FIRST_SEED,
+        apart=True,
+    ),
+    "cross_fit": cross_fit.TABLE,
+    "budgets": budgets.TABLE,
+    "real": real.TABLE,
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

@@ -1,4 +1,4 @@
-"""`python -m experiments.record_effect.budgets [--draws N]`: widths of adjusted effects of records over epsilon.
+"""Widths of adjusted effects of records over epsilon.
 
 Median half-widths of 95 % intervals and, in brackets, the number of features, for designs A and C of Nie and Wager
 (2021) with six covariates and for 401(k). A width that grows with epsilon is marked.
@@ -6,11 +6,12 @@ Median half-widths of 95 % intervals and, in brackets, the number of features, f
 
 from __future__ import annotations
 
-import argparse
+from itertools import product
 
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 EPSILONS = (1, 2, 4, 6, 8, 12, 16)
 ESTIMANDS = ("ATE", "ATT", "ATC", "ATO")
@@ -45,7 +46,7 @@ def _drawn(rng, x, share, base, effect, limits, domain):  # type: ignore[no-unty
     return {"t": t, "y": y} | dict(zip(names, x.T, strict=True)), study
 
 
-def pension(rows: int, seed: int) -> tuple[dict[str, object], cv.Study]:  # noqa: ARG001 - the same rows every time
+def pension(rows: int, seed: int) -> tuple[dict[str, object], cv.Study]:
     """Return 401(k)."""
     data = cv.datasets.pension401k()
     return data.frame, data.study
@@ -58,28 +59,13 @@ DESIGNS = {
 }
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--only", nargs="*", choices=DESIGNS, default=list(DESIGNS))
-    parser.add_argument("--estimands", nargs="*", choices=ESTIMANDS, default=ESTIMANDS)
-    chosen = parser.parse_args()
-    print("| design | estimand | delta | " + " | ".join(f"eps {one}" for one in EPSILONS) + " |")
-    print("|---" * (3 + len(EPSILONS)) + "|")
-    for name in chosen.only:
-        for estimand in chosen.estimands:
-            for delta in (0, "1e-6"):
-                print(line(name, estimand, delta, chosen.draws), flush=True)
-
-
-def line(name: str, estimand: str, delta: int | str, draws: int) -> str:
-    """Return one line of the table."""
+def row(name: str, estimand: str, delta: int | str, *, seeds: range) -> Row:
+    """Return one row of the table."""
     make, rows = DESIGNS[name]
     cells, least = [], np.inf
     for epsilon in EPSILONS:
         halves = []
-        for seed in range(draws):
+        for seed in seeds:
             frame, study = make(rows, seed)
             try:
                 found = cv.ate(
@@ -102,8 +88,14 @@ def line(name: str, estimand: str, delta: int | str, draws: int) -> str:
             grown = "GROWN " if half > ROOM * least else ""
             cells.append(f"{grown}{half:.3g} ({found.details['features']:.0f})")
             least = min(least, half)
-    return f"| {name} | {estimand} | {delta} | " + " | ".join(cells) + " |"
+    return [name, estimand, delta, *cells]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=("design", "estimand", "delta", *(f"eps {epsilon}" for epsilon in EPSILONS)),
+    cells=list(product(DESIGNS, ESTIMANDS, (0, "1e-6"))),
+    row=row,
+    draws=20,
+    first_seed=0,
+    apart=True,
+)

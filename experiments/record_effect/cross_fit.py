@@ -1,4 +1,4 @@
-"""`python -m experiments.record_effect.cross_fit [--draws N] [--rows N ...]`: cross-fitting beside doubly_robust.
+"""Cross-fitting beside doubly_robust.
 
 Coverage / root mean square error / median width of 95 % intervals on simulated studies, each draw with data and noise
 of its own; seeds are not those that settings were chosen on.
@@ -6,12 +6,11 @@ of its own; seeds are not those that settings were chosen on.
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 
 import counterveil as cv
 from experiments.record_effect.designs import instance
+from experiments.runner import Row, Table
 
 FIRST_SEED = 50_000
 EPSILONS = ("1", "4")
@@ -34,11 +33,11 @@ METHODS = (
 EVERYWHERE = ("doubly_robust", "cross_fit")
 
 
-def cell(kind: str, rows: int, draws: int, epsilon: str, words: tuple[str, str, str]) -> str:
+def cell(kind: str, rows: int, seeds: range, epsilon: str, words: tuple[str, str, str]) -> str:
     """Return one cell of the table."""
     method, estimand, delta = words
     errors, halves = [], []
-    for seed in range(FIRST_SEED, FIRST_SEED + draws):
+    for seed in seeds:
         study = instance(kind, seed, rows, 20, False)
         try:
             asked = {"epsilon": epsilon, "delta": delta, "estimand": estimand, "noise": cv.SeededNoise(seed)}
@@ -59,25 +58,22 @@ def cell(kind: str, rows: int, draws: int, epsilon: str, words: tuple[str, str, 
     return f"{covered:.2f} / {float(np.sqrt((error**2).mean())):.3g} / {2 * float(np.median(half)):.3g}"
 
 
-def main() -> None:
-    """Print one table a number of rows and kind of study."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.record_effect.cross_fit")
-    parser.add_argument("--draws", type=int, default=40)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS))
-    parser.add_argument("--methods", nargs="+", default=[name for name, *_ in METHODS])
-    chosen = parser.parse_args()
-    for rows in chosen.rows:
-        for kind in chosen.kinds:
-            print(f"\n**{kind.capitalize()}, n = {rows:,}** ({chosen.draws} draws)\n")
-            print("| method | " + " | ".join(f"epsilon {epsilon}" for epsilon in EPSILONS) + " |")
-            print("|---|" + "---|" * len(EPSILONS))
-            for name, *words in METHODS:
-                if name not in chosen.methods or (kind != KINDS[0] and name not in EVERYWHERE):
-                    continue
-                cells = [cell(kind, rows, chosen.draws, epsilon, tuple(words)) for epsilon in EPSILONS]  # type: ignore[arg-type]
-                print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+def row(rows: int, kind: str, name: str, words: tuple[str, str, str], *, seeds: range) -> Row:
+    """Return the cells of a method for every epsilon."""
+    return [rows, kind, name, *(cell(kind, rows, seeds, epsilon, words) for epsilon in EPSILONS)]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=("rows|,", "study", "method", *(f"epsilon {epsilon}" for epsilon in EPSILONS)),
+    cells=[
+        (rows, kind, name, (method, estimand, delta))
+        for rows in (10_000, 100_000)
+        for kind in KINDS
+        for name, method, estimand, delta in METHODS
+        if kind == KINDS[0] or name in EVERYWHERE
+    ],
+    row=row,
+    draws=40,
+    first_seed=FIRST_SEED,
+    apart=True,
+)

@@ -1,4 +1,4 @@
-"""`python -m experiments.record_effect.real [--draws N]`: record-private methods on real covariates.
+"""Record-private methods on real covariates.
 
 Needs COUNTERVEIL_DATA. Outcomes of IHDP and ACIC are simulated and their true effects known; for the others the
 estimate of least squares without privacy takes the truth's place. Ranges are those that the loaders declare.
@@ -6,15 +6,13 @@ estimate of least squares without privacy takes the truth's place. Ranges are th
 
 from __future__ import annotations
 
-import argparse
-from concurrent.futures import ProcessPoolExecutor
-
 import numpy as np
 
 import counterveil as cv
 from counterveil.data import Binary, Range, Table
 from counterveil.datasets import acic2016, ihdp, lalonde, nhefs
 from counterveil.datasets.dataset import Dataset
+from experiments import runner
 
 STUDIES = {
     "IHDP 6": lambda: ihdp(6),
@@ -67,30 +65,24 @@ def cell(name: str, method: str, epsilon: str, draws: int) -> str:
     return f"{covered.mean():.2f} / {np.sqrt(square.mean()):.3g} / {np.median(width):.3g}{shown}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.record_effect.real")
-    parser.add_argument("--draws", type=int, default=40)
-    parser.add_argument("--workers", type=int, default=2)
-    chosen = parser.parse_args()
-    print("| study (effect) | method | " + " | ".join(f"epsilon {epsilon}" for epsilon in EPSILONS) + " |")
-    print("|---|---|" + "---|" * len(EPSILONS))
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        runs = {
-            (name, method, epsilon): pool.submit(cell, name, method, epsilon, chosen.draws)
-            for name in STUDIES
-            for method in METHODS
-            for epsilon in EPSILONS
-        }
-        for name, loader in STUDIES.items():
-            data = loader()
-            plain = least_squares(data)
-            truth = plain if data.true_effect is None else data.true_effect
-            for method in METHODS:
-                cells = [runs[name, method, epsilon].result() for epsilon in EPSILONS]
-                print(f"| {name} ({truth:.3g}) | {method} | " + " | ".join(cells) + " |", flush=True)
-            print(f"| {name} ({truth:.3g}) | OLS (not private) | error {abs(plain - truth):.3g} | | |")
-            print(f"| {name} ({truth:.3g}) | zero | error {abs(truth):.3g} | | |", flush=True)
+def rows(name: str, *, seeds: range) -> list[runner.Row]:
+    """Return the rows of a study: private methods, least squares without privacy and zero."""
+    data = STUDIES[name]()
+    plain = least_squares(data)
+    truth = plain if data.true_effect is None else data.true_effect
+    head = f"{name} ({truth:.3g})"
+    private = [
+        [head, method, *(cell(name, method, epsilon, len(seeds)) for epsilon in EPSILONS)]
+        for method in METHODS
+    ]
+    free = {"OLS (not private)": abs(plain - truth), "zero": abs(truth)}
+    return [*private, *([head, method, f"error {error:.3g}"] for method, error in free.items())]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = runner.Table(
+    columns=("study (effect)", "method", *(f"epsilon {epsilon}" for epsilon in EPSILONS)),
+    cells=[(name,) for name in STUDIES],
+    row=rows,
+    draws=40,
+    apart=True,
+)

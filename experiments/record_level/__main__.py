@@ -1,20 +1,20 @@
-"""`python -m experiments.record_level [--tuning] [--draws N]`: prints tables in Markdown; needs COUNTERVEIL_DATA.
+"""Relative errors of methods for private records, over seeded draws of the release code of the library.
 
-Relative errors over seeded draws of the release code of the library. "zero" always answers zero;
-"matching without privacy" is what the first table compares with.
+`python -m experiments.record_level` prints the reported instances (needs COUNTERVEIL_DATA); "zero" always answers zero,
+"matching without privacy" is what `to matching` compares with. `tuning` has the instances that settings were chosen on,
+`centres` the noise of `trial` with centres of both arms and of everyone, `rare` and `shares` are of rare outcomes and
+declared shares of trials, `shapes` of all shapes.
 """
 
 from __future__ import annotations
 
-import argparse
-from concurrent.futures import ProcessPoolExecutor
-
 import numpy as np
 
 from experiments.outcome_level.instances import TUNING, load
-from experiments.record_level.draws import estimates
+from experiments.record_level import centres, rare
+from experiments.record_level.draws import EPSILONS, estimates
+from experiments.runner import Row, Table, run
 
-EPSILONS = ("0.5", "1", "1.5", "2", "3", "4")
 REPORTED = {
     "IHDP 6-9": [("ihdp", i) for i in range(6, 10)],
     "LaLonde": [("lalonde", 0)],
@@ -39,38 +39,49 @@ def cell(names: list[tuple[str, int]], epsilon: str, draws: int) -> dict[str, tu
     return {name: tuple(np.mean(pairs, axis=0)) for name, pairs in found.items()}
 
 
-def print_tables(groups: dict[str, list[tuple[str, int]]], draws: int, workers: int) -> None:
-    """Print for every group of instances the errors against matching and against the truth."""
-    with ProcessPoolExecutor(workers) as pool:
-        runs = {
-            (group, epsilon): pool.submit(cell, names, epsilon, draws)
-            for group, names in groups.items()
-            for epsilon in EPSILONS
-        }
-        for group in groups:
-            found = [runs[group, epsilon].result() for epsilon in EPSILONS]
-            for place, words in enumerate(
-                ("mean error against matching without privacy, as a part of it",
-                 "root mean square error against the true effect, as a part of it")
-            ):  # fmt: skip
-                if np.isnan(found[0]["zero"][place]):
-                    continue
-                print(f"\n**{group}**: {words}\n\n| epsilon | " + " | ".join(EPSILONS) + " |")
-                print("|---|" + "---|" * len(EPSILONS))
-                for name in found[0]:
-                    print(f"| {name} | " + " | ".join(f"{row[name][place]:.3f}" for row in found) + " |")
+ERRORS = (
+    "mean error against matching without privacy, as a part of it",
+    "root mean square error against the true effect, as a part of it",
+)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.record_level")
-    parser.add_argument("--tuning", action="store_true", help="the instances that settings were chosen on")
-    parser.add_argument(
-        "--draws", type=int, default=400, help="draws for each group and epsilon (ACIC: a fifth)"
+def errors(group: str, names: list[tuple[str, int]], *, seeds: range) -> list[Row]:
+    """Return the errors of every method on a group, against matching and, where it is known, against the truth."""
+    found = [cell(names, epsilon, len(seeds)) for epsilon in EPSILONS]
+    return [
+        [group, words, name, *(row[name][place] for row in found)]
+        for place, words in enumerate(ERRORS)
+        if not np.isnan(found[0]["zero"][place])
+        for name in found[0]
+    ]
+
+
+def table(groups: dict[str, list[tuple[str, int]]], *, apart: bool) -> Table:
+    """Return the table of groups of instances."""
+    return Table(
+        columns=("instances", "error", "method", *(f"epsilon {epsilon}|.3f" for epsilon in EPSILONS)),
+        cells=list(groups.items()),
+        row=errors,
+        title="Draws for each group and epsilon: {draws} (ACIC: a fifth).",
+        draws=400,
+        first_seed=0,
+        apart=apart,
     )
-    parser.add_argument("--workers", type=int, default=2)
-    chosen = parser.parse_args()
-    print_tables(TUNING if chosen.tuning else REPORTED, chosen.draws, chosen.workers)
 
+
+TABLES = {
+    "reported": table(REPORTED, apart=False),
+    "tuning": table(TUNING, apart=True),
+    "centres": Table(
+        columns=("instances", "centre", *(f"epsilon {epsilon}|.3f" for epsilon in EPSILONS)),
+        cells=list(TUNING.items()),
+        row=centres.row,
+        draws=400,
+        first_seed=0,
+        apart=True,
+    ),
+    **rare.TABLES,
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

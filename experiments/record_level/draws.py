@@ -11,7 +11,7 @@ import numpy as np
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.estimators.moments import contrast
-from counterveil.numerics.arm_totals import arm_totals
+from counterveil.numerics.arm_totals import TwoArms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.published import matching as proved_matching
@@ -22,6 +22,7 @@ from experiments.outcome_level.instances import load
 
 SETTINGS = proved_matching.DEFAULTS
 LAW = "staircase"
+EPSILONS = ("0.5", "1", "1.5", "2", "3", "4")
 _ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
 
 
@@ -34,6 +35,7 @@ class Prepared:
     z: np.ndarray
     fitted: np.ndarray
     published: Sampled
+    totals: TwoArms
     arms: PrivateArms
 
     @property
@@ -48,21 +50,25 @@ def prepared(family: str, number: int) -> Prepared:
     low, high = table.study.outcome_range
     features = UnitFeatures.of(table.study)
     z = features.values(table)
+    totals = arm_totals(table.treated, table.outcome)
     return Prepared(
         table,
         features,
         z,
         fit_propensity(z, table.treated, SETTINGS.penalty).weights,
         Sampled.of(table, SETTINGS.penalty),
-        PrivateArms(arm_totals(table.treated, table.outcome), table.outcome_unit, high - low),
+        totals,
+        PrivateArms(totals, table.outcome_unit, high - low),
     )
 
 
 def ours(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
     plan = Plan.split(Budget(epsilon), SETTINGS.shares(), LAW, _ROWS | {"weights": Kind.VECTOR})
     gate = Gate(plan, source)
-    scores, responses = proved_matching.release_scores(gate, data.table, data.features, data.z, data.fitted)
-    matched = proved_matching.match(scores, responses, float(plan.amount("effect")))
+    scores, responses = proved_matching.release_proved_scores(
+        gate, data.table, data.features, data.z, data.fitted
+    )
+    matched = proved_matching.match_released(scores, responses, float(plan.amount("effect")))
     effect, _ = proved_matching.release_sum(gate, data.table, matched)
     shrunk = float(effect.value / data.width)
     return {

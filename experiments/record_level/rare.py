@@ -1,4 +1,4 @@
-"""`python -m experiments.record_level.rare [--draws N] [--seed S]`: rare outcomes, and declared shares of trials.
+"""Rare outcomes, and declared shares of trials.
 
 Coverage / half-length of 95 % intervals of `cv.ate` of records, in half-lengths without privacy, which cover as the
 column beside them says. An outcome is an amount that a row has with a chance; both follow an index of five covariates.
@@ -7,8 +7,7 @@ Settings were chosen on seed 1; the tables that pages quote are of seed 2.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +18,7 @@ import counterveil as cv
 from counterveil.data import Range, Study, Table
 from counterveil.errors import CounterveilError
 from counterveil.privacy import exact
+from experiments import runner
 from experiments.causal.plain import aipw, means
 
 NORMAL = 1.96
@@ -172,60 +172,48 @@ def private(tables: list[Draw], epsilon: str, delta: str, **asked: object) -> Ce
     return cell
 
 
-def observational(count: int, seed: int, shapes: Sequence[tuple[str, int]]) -> None:
-    """Print a line for every shape and number of rows."""
-    budgets = [(epsilon, delta) for epsilon in ("2", "8") for delta in ("0", "1e-6")]
-    print(
-        "| outcome | rows | without privacy | "
-        + " | ".join(f"epsilon {e}, delta {d}" for e, d in budgets)
-        + " |"
+BUDGETS = [(epsilon, delta) for epsilon in ("2", "8") for delta in ("0", "1e-6")]
+
+
+def observational(name: str, rows: int, *, seeds: range) -> runner.Row:
+    """Return the row of a shape and number of rows; a table has one seed."""
+    tables = drawn(SHAPES[name], rows, None, len(seeds), seeds.start)
+    plain = free(tables, trial=False)
+    unit = plain.length or 1.0
+    return [name, rows, plain.beside(unit), *(private(tables, *budget).beside(unit) for budget in BUDGETS)]
+
+
+def trial(name: str, rows: int, share: float, *, seeds: range) -> runner.Row:
+    """Return half-lengths of a trial with the share declared, beside those without."""
+    tables = drawn(SHAPES[name], rows, share, len(seeds), seeds.start)
+    plain = free(tables, trial=True)
+    open_share, known = (private(tables, "4", "0", **more) for more in ({}, {"treated_share": share}))
+    words = [cell.beside(plain.length) for cell in (plain, open_share, known)]
+    return [name, rows, share, *words, known.length / open_share.length]
+
+
+def table(cells: list[tuple[str, int]]) -> runner.Table:
+    """Return the table of studies that are not randomised."""
+    return runner.Table(
+        columns=("outcome", "rows|,", "without privacy", *(f"epsilon {e}, delta {d}" for e, d in BUDGETS)),
+        cells=cells,
+        row=observational,
+        draws=40,
+        first_seed=2,
+        apart=True,
     )
-    print("|---|---|---|" + "---|" * len(budgets))
-    for name, rows in shapes:
-        tables = drawn(SHAPES[name], rows, None, count, seed)
-        plain = free(tables, trial=False)
-        unit = plain.length or 1.0
-        cells = [private(tables, *budget).beside(unit) for budget in budgets]
-        print(f"| {name} | {rows:,} | {plain.beside(unit)} | " + " | ".join(cells) + " |", flush=True)
 
 
-def trials(count: int, seed: int, rows: int, share: float) -> None:
-    """Print half-lengths of trials with the share declared, beside those without."""
-    print(f"| outcome, n = {rows:,}, share {share:g} | without privacy | not declared | declared | ratio |")
-    print("|---|---|---|---|---|")
-    for name in (
-        "spend",
-        "binary 40 %",
-        "binary 5 %",
-        "binary 2 %",
-        "bell",
-        "gamma",
-        "edge",
-        "bell, range x 5",
-    ):
-        tables = drawn(SHAPES[name], rows, share, count, seed)
-        plain = free(tables, trial=True)
-        open_share, known = (private(tables, "4", "0", **more) for more in ({}, {"treated_share": share}))
-        words = " | ".join(cell.beside(plain.length) for cell in (plain, open_share, known))
-        print(f"| {name} | {words} | {known.length / open_share.length:.2f} |", flush=True)
-
-
-RARE = (("binary 2 %", 5000), ("binary .5 %", 20_000))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.record_level.rare")
-    parser.add_argument("--draws", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=2)
-    parser.add_argument("--shapes", action="store_true", help="all shapes of outcomes, not rare ones alone")
-    parser.add_argument("--rows", type=int, default=5000, help="rows of all shapes")
-    chosen = parser.parse_args()
-    shapes = [(name, chosen.rows) for name in SHAPES] if chosen.shapes else RARE
-    observational(chosen.draws, chosen.seed, shapes)
-    if not chosen.shapes:
-        print()
-        trials(chosen.draws, chosen.seed, 12_000, 0.5)
-
-
-if __name__ == "__main__":
-    main()
+IN_TRIALS = ("spend", "binary 40 %", "binary 5 %", "binary 2 %", "bell", "gamma", "edge", "bell, range x 5")
+TABLES = {
+    "rare": table([("binary 2 %", 5000), ("binary .5 %", 20_000)]),
+    "shapes": table([(name, 5000) for name in SHAPES]),
+    "shares": runner.Table(
+        columns=("outcome", "rows|,", "share|g", "without privacy", "not declared", "declared", "ratio|.2f"),
+        cells=[(name, 12_000, 0.5) for name in IN_TRIALS],
+        row=trial,
+        draws=40,
+        first_seed=2,
+        apart=True,
+    ),
+}

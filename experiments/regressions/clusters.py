@@ -1,18 +1,13 @@
-"""Coverage and size of regressions whose rows are whole clusters, each private, beside statsmodels.
-
-python -m experiments.regressions.clusters [draws]   # rewrites clusters.csv; 200 draws: 4 minutes
-"""
+"""Coverage and size of regressions whose rows are whole clusters, each private, beside statsmodels."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 FORMULA, SLOPE, EFFECT = "y ~ t + x", 0.5, 0.3
 STUDY = cv.Study(
@@ -72,26 +67,21 @@ _USE: dict[str, Any] = {"use_f": True, "scalar": True}
 _BOTH = f"t = 0, x = {SLOPE}"
 
 
-def main() -> None:
-    """Write a row a design."""
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    header = ["clusters", "people in each", "treated", "protects", "draws", "t covered", "x covered"]
-    header += [
-        "size of t",
-        "size of t, statsmodels on means",
-        "Wald size",
-        "Wald size, statsmodels clustered",
-    ]
-    rows: list[list[Any]] = [[*header, "SE of t / HC1 of means", "SE of t / clustered"]]
-    for design in DESIGNS:
-        found = np.array([one(design, 1000 + seed) for seed in range(draws)])
-        shares, lengths = found[:, :-2].mean(axis=0).round(3), np.median(found[:, -2:], axis=0).round(2)
-        count, (least, most), share, protects = design
-        rows.append([count, f"{least} to {most}", share, protects, draws, *shares, *lengths])
-        print(*rows[-1], sep=", ", flush=True)
-    with Path(__file__).with_name("clusters.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
+def row(design: tuple[Any, ...], *, seeds: range) -> Row:
+    """Return the row of a design."""
+    found = np.array([one(design, seed) for seed in seeds])
+    shares, lengths = found[:, :-2].mean(axis=0).round(3), np.median(found[:, -2:], axis=0).round(2)
+    count, (least, most), share, protects = design
+    return [count, f"{least} to {most}", share, protects, len(seeds), *shares, *lengths]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=(
+        *("clusters", "people in each", "treated", "protects", "draws", "t covered", "x covered"),
+        *("size of t", "size of t, statsmodels on means", "Wald size", "Wald size, statsmodels clustered"),
+        *("SE of t / HC1 of means", "SE of t / clustered"),
+    ),
+    cells=[(design,) for design in DESIGNS],
+    row=row,
+    apart=True,
+)

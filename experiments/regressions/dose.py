@@ -1,18 +1,13 @@
-"""Coverage of slopes over ordered arms: trials, and weighted studies whose dose follows covariates.
-
-python -m experiments.regressions.dose [draws]   # rewrites dose.csv; 200 draws: about 5 minutes
-"""
+"""Coverage of slopes over ordered arms: trials, and weighted studies whose dose follows covariates."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 DOSES = [0, 5, 10, 20]
 # Name, rows, shares of the doses, whether the dose follows a covariate, method.
@@ -53,17 +48,16 @@ def one(design: tuple[Any, ...], seed: int) -> tuple[float, float, float, float]
     return found[0], found[2], found[1], found[3]
 
 
-def main() -> None:
-    """Write a row a design."""
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    rows: list[list[Any]] = [["design", "n", "method", "draws", "coverage", "size", "length / OLS"]]
-    for design in DESIGNS:
-        hits, zeros, lengths, _ = np.mean([one(design, seed) for seed in range(draws)], axis=0).round(3)
-        rows.append([design[0], design[1], design[4], draws, hits, round(1 - zeros, 3), lengths])
-        print(*rows[-1], sep=", ", flush=True)
-    with Path(__file__).with_name("dose.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
+def row(design: tuple[Any, ...], *, seeds: range) -> Row:
+    """Return the row of a design."""
+    hits, zeros, lengths, _ = np.mean([one(design, seed) for seed in seeds], axis=0).round(3)
+    return [design[0], design[1], design[4], len(seeds), hits, round(1 - zeros, 3), lengths]
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=("design", "n", "method", "draws", "coverage", "size", "length / OLS"),
+    cells=[(design,) for design in DESIGNS],
+    row=row,
+    first_seed=0,
+    apart=True,
+)

@@ -1,18 +1,13 @@
-"""Coverage and size of regressions with HC1 errors, terms of formulas and absorbed groups.
-
-python -m experiments.regressions.robust [draws]   # rewrites robust.csv; 200 draws: about 25 minutes of CPU
-"""
+"""Coverage and size of regressions with HC1 errors, terms of formulas and absorbed groups."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 FORMULA = "y ~ t + log(x) + I(z**2) + z | C(site)"
 TRUTH = {"t": 0.0, "log(x)": 2.0, "z:z": 0.3, "z": 0.1}
@@ -62,7 +57,7 @@ def joint(fit: Any, plain: Any) -> list[float]:
     return [float(p < 0.05) for p in tests]
 
 
-def cell(design: str, rows: int, protects: str, seeds: range) -> list[list[Any]]:
+def cell(design: str, rows: int, protects: str, *, seeds: range) -> list[Row]:
     """Return a row of coverage, size and length for HC1 and for classical errors."""
     kept: dict[str, list[list[float]]] = {"HC1": [], "nonrobust": []}
     for seed in seeds:
@@ -85,31 +80,22 @@ def cell(design: str, rows: int, protects: str, seeds: range) -> list[list[Any]]
             halves = np.array([(high - low) / 2 for low, high in ends.values()])
             tests = joint(fit, least_squares(data, kind))
             each.append([*hits, *tests, float(np.median(halves / (1.96 * errors)))])
-    found: list[list[Any]] = []
+    found: list[Row] = []
     for kind, each in kept.items():
         mean = np.mean(each, axis=0)
         row = [design, rows, protects, kind, len(seeds), *np.round(mean[:-1], 3), round(1 - mean[0], 3)]
         found.append([*row, round(float(np.median(np.array(each)[:, -1])), 2)])
-        print(*found[-1], sep=", ", flush=True)
     return found
 
 
-def main() -> None:
-    """Write two rows for every design and level of protection."""
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    found = [
-        row
-        for design, rows in DESIGNS
-        for protects in ("record", "outcome")
-        for row in cell(design, rows, protects, range(draws))
-    ]
-    header = ["design", "n", "protects", "errors", "draws", *(f"coverage {name}" for name in TRUTH)]
-    header += [
-        f"{what}, {whose}" for whose in ("ours", "statsmodels") for what in ("Wald size", "Wald power")
-    ]
-    with Path(__file__).with_name("robust.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([[*header, "size of t", "length / non-private HC1"], *found])
-
-
-if __name__ == "__main__":
-    main()
+TABLE = Table(
+    columns=(
+        *("design", "n", "protects", "errors", "draws", *(f"coverage {name}" for name in TRUTH)),
+        *(f"{what}, {whose}" for whose in ("ours", "statsmodels") for what in ("Wald size", "Wald power")),
+        *("size of t", "length / non-private HC1"),
+    ),
+    cells=[(*design, protects) for design in DESIGNS for protects in ("record", "outcome")],
+    row=cell,
+    first_seed=0,
+    apart=True,
+)

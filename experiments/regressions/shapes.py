@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 SHAPES: dict[str, Draw] = {
@@ -20,17 +21,10 @@ SHAPES: dict[str, Draw] = {
 STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)}, assignment=cv.Trial())
 
 
-def shapes(draws: int) -> Iterator[str]:
-    """Yield coverage and half-widths of the treatment's coefficient beside those of least squares."""
-    yield "| outcome | n | delta | coverage | half-width / non-private: median | 90% | largest |"
-    yield "|---|---|---|---|---|---|---|"
-    for place, (name, draw) in enumerate(SHAPES.items()):
-        for rows, delta in ((2000, "1e-6"), (2000, "0"), (20_000, "1e-6")):
-            found = np.array([_one(draw, rows, delta, 1000 * place + seed) for seed in range(draws)])
-            middle, high, most = np.quantile(found[:, 1], (0.5, 0.9, 1.0))
-            yield (
-                f"| {name} | {rows:,} | {delta} | {found[:, 0].mean():.3f} | {middle:.2f} | {high:.2f} | {most:.2f} |"
-            )
+def shapes(place: int, name: str, rows: int, delta: str, *, seeds: range) -> Row:
+    """Return coverage and half-widths of the treatment's coefficient beside those of least squares."""
+    found = np.array([_one(SHAPES[name], rows, delta, 1000 * place + seed) for seed in seeds])
+    return [name, rows, delta, found[:, 0].mean(), *np.quantile(found[:, 1], (0.5, 0.9, 1.0))]
 
 
 def _one(draw: Draw, rows: int, delta: str, seed: int) -> tuple[float, float]:
@@ -51,3 +45,18 @@ def _one(draw: Draw, rows: int, delta: str, seed: int) -> tuple[float, float]:
     left = y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
     error = np.sqrt(left @ left / (rows - 3) * np.linalg.inv(columns.T @ columns)[1, 1])
     return float(low <= 0 <= high), float((high - low) / 2 / (1.96 * error))
+
+
+TABLE = Table(
+    columns=(
+        *("outcome", "n|,", "delta", "coverage|.3f"),
+        *("half-width / non-private: median|.2f", "90%|.2f", "largest|.2f"),
+    ),
+    cells=[
+        (place, name, *asked)
+        for place, name in enumerate(SHAPES)
+        for asked in ((2000, "1e-6"), (2000, "0"), (20_000, "1e-6"))
+    ],
+    row=shapes,
+    first_seed=0,
+)

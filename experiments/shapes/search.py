@@ -21,7 +21,6 @@ import counterveil as cv
 from counterveil.errors import CounterveilError
 from experiments.shapes.designs import Design, Floats, Shape
 from experiments.shapes.plain import WEIGHTS, plainest, without_privacy
-from experiments.tables import Tally
 
 FIRST, AGAIN, REFUSED = 16, 48, 3
 # Of cells that cover 95%, about this part is drawn again, and this part of these is shown.
@@ -170,6 +169,26 @@ class People:
             asked["estimand"] = self.cell["estimand"]
         kind = {"protects": self.cell["level"], "noise": cv.SeededNoise(noise)}
         return cv.ate(self.frame, self.study, **kind, **asked)
+
+
+@dataclass
+class Tally:
+    """How often intervals covered, how long they were and how far estimates were off."""
+
+    covered: list[bool] = field(default_factory=list)
+    halves: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+
+    def add(self, ends: tuple[float, float], estimate: float, truth: float) -> None:
+        """Count one interval."""
+        self.covered.append(ends[0] <= truth <= ends[1])
+        self.halves.append((ends[1] - ends[0]) / 2)
+        self.errors.append(estimate - truth)
+
+    @property
+    def error(self) -> float:
+        """Root mean squared error."""
+        return float(np.sqrt(np.mean(np.square(self.errors))))
 
 
 @dataclass

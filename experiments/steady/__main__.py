@@ -9,7 +9,6 @@ with PYTHONPATH on each: design and people are the same.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from experiments.runner import Row, Table, run
 
 FIRST_SEED = 760_000
 OUTCOMES = ("event", "rare event", "even", "skewed")
@@ -103,44 +103,49 @@ class Design:
         return high - low, found.estimate - effect, low <= effect <= high
 
 
-def lines(designs: int, draws: int) -> Iterator[str]:
-    """Yield a line for each design and one for all of them."""
-    yield f"{'design':58}  95th  largest  covered  width    rmse"
-    unsteady, jumping, covered, made, seed = 0, 0, [], 0, FIRST_SEED
-    while made < designs:
+def rows(designs: int, *, seeds: range) -> list[Row]:
+    """Return a row for each design; designs that are refused draw again."""
+    made: list[Row] = []
+    seed = FIRST_SEED
+    while len(made) < designs:
         seed += 1
         one = Design.drawn(seed)
         try:
-            found = [one.asked(draw) for draw in range(draws)]
+            found = [one.asked(draw) for draw in seeds]
         except CounterveilError as refused:
             if refused.code not in ("CV-P404", "CV-P405"):
                 raise
             continue
-        made += 1
         widths, errors, hits = (np.array(column) for column in zip(*found, strict=True))
         middle = float(np.median(widths))
         high, largest = float(np.quantile(widths, 0.95)) / middle, float(widths.max()) / middle
-        unsteady, jumping = unsteady + (high > P95), jumping + (largest > LARGEST)
-        covered.append(float(hits.mean()))
         said = f"{seed} {one.outcome}, n {one.rows}, {one.covariates} covariates, epsilon {one.epsilon:g}, "
         said += f"{one.treated:.0%} treated"
-        rmse = float(np.sqrt(np.mean(errors**2)))
-        yield f"{said:58} {high:5.2f} {largest:8.2f} {hits.mean():8.2f} {middle:7.4g} {rmse:7.3g}"
-    yield f"{made} designs of {draws} draws: 95th percentile above {P95} in {unsteady}, largest above {LARGEST} in "
-    yield f"{jumping}; covered {np.mean(covered):.3f}"
+        made.append([said, high, largest, hits.mean(), middle, np.sqrt(np.mean(errors**2))])
+    return made
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def summary(made: list[Row]) -> Iterator[str]:
+    """Yield how many designs are unsteady, and how often intervals of all of them cover."""
+    high, largest, covered = (np.array([float(row[place]) for row in made]) for place in (1, 2, 3))
+    yield f"{len(made)} designs: 95th percentile above {P95} in {(high > P95).sum()}, largest above {LARGEST} in "
+    yield f"{(largest > LARGEST).sum()}; covered {covered.mean():.3f}"
+
+
+def table(designs: int, *, apart: bool) -> Table:
+    """Return the table of so many designs."""
+    return Table(
+        columns=("design", "95th|.2f", "largest|.2f", "covered|.2f", "width|.4g", "rmse|.3g"),
+        cells=[(designs,)],
+        row=rows,
+        draws=50,
+        first_seed=0,
+        apart=apart,
+        notes=summary,
     )
-    parser.add_argument("--designs", type=int, default=40)
-    parser.add_argument("--draws", type=int, default=50)
-    given = parser.parse_args()
-    for line in lines(given.designs, given.draws):
-        print(line, flush=True)
 
+
+TABLES = {"designs": table(40, apart=False), "page": table(26, apart=True)}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

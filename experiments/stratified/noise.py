@@ -19,6 +19,7 @@ from counterveil.published.strata import (
 )
 from counterveil.published.strata_sensitivity import StratumCounts, smooth_change
 from counterveil.rows.strata.sensitivity import BoundedStrata
+from experiments import runner
 
 DELTA = 1e-5
 
@@ -58,13 +59,17 @@ def deviations(counts: StratumCounts, epsilon: Fraction) -> tuple[float, float, 
     )
 
 
-def table() -> str:
-    lines = [
-        "| strata | epsilon | published, delta 1e-5 | smooth, Lomax, delta 0 | weights up to 4, delta 0 |",
-        "|---|---|---|---|---|",
-    ]
-    for name, counts in designs().items():
-        for epsilon in (Fraction(1), Fraction(3)):
-            cells = " | ".join(f"{value:.4f}" for value in deviations(counts, epsilon))
-            lines.append(f"| {name} | {epsilon} | {cells} |")
-    return "\n".join(lines)
+def row(name: str, epsilon: Fraction, *, seeds: range) -> runner.Row:
+    """Return the standard deviations of a design; nothing is drawn."""
+    return [name, str(epsilon), *deviations(designs()[name], epsilon)]
+
+
+TABLE = runner.Table(
+    columns=(
+        *("strata", "epsilon", "published, delta 1e-5|.4f"),
+        *("smooth, Lomax, delta 0|.4f", "weights up to 4, delta 0|.4f"),
+    ),
+    cells=lambda: [(name, Fraction(epsilon)) for name in designs() for epsilon in (1, 3)],
+    row=row,
+    title="## Standard deviation of the noise, outcomes in [0, 1]",
+)

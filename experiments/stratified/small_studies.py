@@ -8,6 +8,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import ihdp, nsw
 from counterveil.datasets.dataset import Dataset
+from experiments import runner
 
 EPSILON = "5"
 IHDP_STRATA = ("x7", "x9", "x14")  # sex, mother married at birth, first born
@@ -17,7 +18,7 @@ FORMS: dict[str, dict[str, object]] = {
     PROVED: {},
     "weights up to 4": {},
     "weights up to 8": {"limit": 8},
-    "difference in means": {"method": "difference_in_means"},
+    "difference in means": {"method": "trial"},
 }
 STUDIES = {"IHDP 1, three covariates": (ihdp, IHDP_STRATA), "NSW 722, age": (nsw, ("age",))}
 
@@ -40,7 +41,11 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     """Return estimates of one form over seeded noise."""
     words = dict(FORMS[form])
     method = words.pop("method", "stratified")
-    given = cv.settings.Stratified(limit=words.pop("limit", None)) if method == "stratified" else None
+    settings = (
+        cv.settings.Stratified(limit=words.pop("limit", None))
+        if method == "stratified"
+        else cv.settings.Trial("none", "pooled")
+    )
     # The strata are those of all covariates that a study declares.
     study = data.study._changed(covariates={name: data.study.covariates[name] for name in strata})
     table = Table.attach(data.frame, study)
@@ -51,32 +56,33 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
             return cv.published.smooth_matching(table, study, **asked).estimate
         if form == PROVED:
             return cv.published.smooth_matching_proved(table, study, **asked).estimate
-        return cv.ate(table, study, protects="record", method=method, settings=given, **asked).estimate
+        return cv.ate(table, study, protects="record", method=method, settings=settings, **asked).estimate
 
     return np.array([estimate(seed) for seed in range(count)])
 
 
-def lines_of(name: str, count: int) -> list[str]:
-    """Return the rows of one study."""
+def rows_of(name: str, *, seeds: range) -> list[runner.Row]:
+    """Return the rows of one study: mean absolute errors in ranges of its outcome."""
     loader, strata = STUDIES[name]
     data = loader()
     width = float(data.study.outcome_bounds.width)
     aim, truth = matched_effect(data, strata), data.true_effect
 
-    def line(form: str, values: np.ndarray) -> str:
-        near = np.abs(values - aim).mean() / width
-        far = "" if truth is None else f"{np.abs(values - truth).mean() / width:.4f}"
-        return f"| {name} | {form} | {near:.4f} | {far} |"
+    def row(form: str, values: np.ndarray) -> runner.Row:
+        far = "" if truth is None else np.abs(values - truth).mean() / width
+        return [name, form, np.abs(values - aim).mean() / width, far]
 
-    known = [line("without privacy", np.array([aim])), line("zero", np.zeros(1))]
-    return known + [line(form, draws(data, strata, form, count)) for form in FORMS]
+    known = [row("without privacy", np.array([aim])), row("zero", np.zeros(1))]
+    return known + [row(form, draws(data, strata, form, len(seeds))) for form in FORMS]
 
 
-def table(count: int) -> str:
-    lines = [
-        "| study | form | mean abs. error to the effect without privacy, in ranges | to the truth |",
-        "|---|---|---|---|",
-    ]
-    for name in STUDIES:
-        lines += lines_of(name, count)
-    return "\n".join(lines)
+TABLE = runner.Table(
+    columns=(
+        *("study", "form", "mean abs. error to the effect without privacy, in ranges|.4f"),
+        "to the truth|.4f",
+    ),
+    cells=[(name,) for name in STUDIES],
+    row=rows_of,
+    title=f"## Small studies at epsilon {EPSILON}, {{draws}} draws",
+    draws=100,
+)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
+from experiments.runner import Row, Table
 from experiments.survival.designs import Trial
 from experiments.survival.ratios import to_horizon
-from experiments.tables import seeds
 
 STRATA: dict[str, Any] = {"protects": "record", "epsilon": 1, "method": "stratified"}
 WEIGHTS: dict[str, Any] = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
@@ -24,27 +23,26 @@ DESIGNS = {
 }
 
 
-def adjusted(draws: int) -> Iterator[str]:
-    """Yield coverage, size and length of the difference at the horizon, the restricted mean and the hazard ratio.
+def adjusted(name: str, *, seeds: range) -> list[Row]:
+    """Return coverage, size and length of the difference at the horizon, the restricted mean and the hazard ratio.
 
     Lengths are medians as multiples of those of lifelines: Cox's ratio within strata or with weights, and curves of
     strata by their shares. A weighted ratio is that of all people, known where hazards are alike only.
     """
-    yield "| design | method | S cover | size | length | mean cover | size | HR cover | size | length |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for name, design in DESIGNS.items():
-        null = replace(design, ratio=1.0)
-        plain = np.median([_lifelines(design, seed) for seed in seeds(min(draws, 40))], axis=0)
-        for place, given in enumerate((STRATA, WEIGHTS)):
-            truth = np.array([design.gap, design.mean_gap, np.log(design.ratio)])
-            found = np.array([_ends(design, given, seed) for seed in seeds(draws)])
-            nothing = np.array([_ends(null, given, seed) for seed in seeds(draws)])
-            cover = np.mean((found[:, :, 0] <= truth) & (truth <= found[:, :, 1]), axis=0)
-            size = np.mean((nothing[:, :, 0] > 0) | (nothing[:, :, 1] < 0), axis=0)
-            length = np.median(found[:, ::2, 1] - found[:, ::2, 0], axis=0) / plain[[0, 1 + place]]
-            ratio = f"{cover[2]:.3f}" if given is STRATA else ""
-            cells = f"{cover[0]:.3f} | {size[0]:.3f} | {length[0]:.2f} | {cover[1]:.3f} | {size[1]:.3f}"
-            yield f"| {name} | {given['method']} | {cells} | {ratio} | {size[2]:.3f} | {length[1]:.2f} |"
+    design, rows = DESIGNS[name], []
+    null = replace(design, ratio=1.0)
+    plain = np.median([_lifelines(design, seed) for seed in seeds[:40]], axis=0)
+    for place, given in enumerate((STRATA, WEIGHTS)):
+        truth = np.array([design.gap, design.mean_gap, np.log(design.ratio)])
+        found = np.array([_ends(design, given, seed) for seed in seeds])
+        nothing = np.array([_ends(null, given, seed) for seed in seeds])
+        cover = np.mean((found[:, :, 0] <= truth) & (truth <= found[:, :, 1]), axis=0)
+        size = np.mean((nothing[:, :, 0] > 0) | (nothing[:, :, 1] < 0), axis=0)
+        length = np.median(found[:, ::2, 1] - found[:, ::2, 0], axis=0) / plain[[0, 1 + place]]
+        ratio = cover[2] if given is STRATA else ""
+        cells = [cover[0], size[0], length[0], cover[1], size[1], ratio, size[2], length[1]]
+        rows.append([name, given["method"], *cells])
+    return rows
 
 
 def _ends(design: Trial, given: dict[str, Any], seed: int) -> list[tuple[float, float]]:
@@ -71,3 +69,13 @@ def _lifelines(design: Trial, seed: int) -> list[float]:
     cox = CoxPHFitter().fit(people.drop(columns="weight"), "time", "event", strata="x")
     weighted = CoxPHFitter().fit(people.drop(columns="x"), "time", "event", weights_col="weight", robust=True)
     return [squares**0.5, *(3.92 * float(one.standard_errors_["arm"]) for one in (cox, weighted))]
+
+
+TABLE = Table(
+    columns=(
+        *("design", "method", "S cover|.3f", "size|.3f", "length|.2f", "mean cover|.3f", "size|.3f"),
+        *("HR cover|.3f", "size|.3f", "length|.2f"),
+    ),
+    cells=[(name,) for name in DESIGNS],
+    row=adjusted,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -11,24 +11,19 @@ from counterveil.inference.survival.blocks import Blocks
 from counterveil.inference.survival.table_noise import TableNoise
 from counterveil.numerics.running_sums import FLAT, SUMS
 from counterveil.privacy import Budget
+from experiments.runner import Row, Table
 
 BUDGETS = (("laplace", Budget(1)), ("gaussian", Budget(1, "1e-6")))
 
 
-def forms() -> Iterator[str]:
-    """Yield the table: root mean variance of a curve's noise over its cells, times the people of an arm."""
-    yield "| cells | noise | flat counts | running sums | binary tree |"
-    yield "|---|---|---|---|---|"
-    for cells in (6, 12, 25, 50, 100, 200):
-        for mechanism, budget in BUDGETS:
-            own = [
-                np.sqrt(expected_variance(table_release([mechanism], budget, cells, form)))
-                for form in (FLAT, SUMS)
-            ]
-            flat = table_release([mechanism], budget, cells, FLAT)
-            unit = flat.noise_sd / float(flat.sensitivity)
-            own.append(np.sqrt(tree_variance(cells, mechanism == "gaussian")) * unit)
-            yield f"| {cells} | {mechanism} | {' | '.join(f'{one:.1f}' for one in own)} |"
+def forms(cells: int, mechanism: str, budget: Budget, *, seeds: range) -> Row:
+    """Return the root mean variance of a curve's noise over its cells, times the people of an arm; nothing is drawn."""
+    own = [
+        np.sqrt(expected_variance(table_release([mechanism], budget, cells, form))) for form in (FLAT, SUMS)
+    ]
+    flat = table_release([mechanism], budget, cells, FLAT)
+    unit = flat.noise_sd / float(flat.tables.bound)
+    return [cells, mechanism, *own, np.sqrt(tree_variance(cells, mechanism == "gaussian")) * unit]
 
 
 def tree_variance(cells: int, gaussian: bool) -> float:
@@ -50,3 +45,10 @@ def tree_variance(cells: int, gaussian: bool) -> float:
     blocks = Blocks(default_table(cells), noise, "middle", np.ones(1))
     found = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
     return float(np.mean(found)) * 1e12 * spread
+
+
+TABLE = Table(
+    columns=("cells", "noise", "flat counts|.1f", "running sums|.1f", "binary tree|.1f"),
+    cells=[(cells, *budget) for cells, budget in product((6, 12, 25, 50, 100, 200), BUDGETS)],
+    row=forms,
+)

@@ -6,7 +6,6 @@ different rates, that moves curves and the log-rank statistic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -16,9 +15,9 @@ from counterveil.inference.survival.answers import answers_of
 from counterveil.inference.survival.log_rank import log_rank_of
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.privacy import Budget
+from experiments.runner import Row, Table
 from experiments.survival.designs import Trial
 from experiments.survival.tables import drawn
-from experiments.tables import FIRST_SEED
 
 LEVEL = 0.95
 # Hostile designs: a steep hazard, and treated people who are lost five times as fast. The last are harmless.
@@ -30,32 +29,21 @@ DESIGNS = [
     (Trial(500, 0.6, 0.5, 1.0, 0.4, lost_ratio=5.0), 12),
     *((Trial(rows, 0.3, 0.45, 1.0, 1.0), 12) for rows in (500, 5_000, 40_000)),
 ]
-HEADER = (
-    "| n | cells | shape | lost, ratio | size | before | power | before "
-    "| curves | before | half-width | before | means | before | half-width | before |"
-)
 
 
-def grouping(draws: int, first: int = FIRST_SEED) -> Iterator[str]:
-    """Yield size and power of the log-rank test, coverage and half-widths of curves and restricted means.
+def grouping(design: Trial, cells: int, *, seeds: range) -> Row:
+    """Return size and power of the log-rank test, coverage and half-widths of curves and restricted means.
 
     Records are private at epsilon 1. "Before" is on whole cells without an allowance. Power is that at a ratio of
     hazards near to which half of the tests reject.
     """
-    yield HEADER
-    yield "|" + "---|" * (HEADER.count("|") - 1)
-    for design, cells in DESIGNS:
-        null = [_both(design, cells, seed) for seed in range(first, first + draws)]
-        events = design.rows * (1 - design.censored) / 2
-        other = replace(design, ratio=float(np.exp(-2 * 2 / np.sqrt(events))))
-        powers = [_tested(other, cells, seed) for seed in range(first, first + draws)]
-        size, curve, half, mean, length = np.mean(null, axis=0)
-        power = np.mean(powers, axis=0)
-        shares = [f"{100 * one:.0f} %" for one in (*size, *power, *curve)]
-        cell = [*shares, *(f"{one:.4f}" for one in half), *(f"{100 * one:.0f} %" for one in mean)]
-        cell += [f"{one:.4f}" for one in length]
-        named = f"{design.rows} | {cells} | {design.shape:g} | {design.censored:.0%}, {design.lost_ratio:g}"
-        yield f"| {named} | {' | '.join(cell)} |"
+    null = [_both(design, cells, seed) for seed in seeds]
+    events = design.rows * (1 - design.censored) / 2
+    other = replace(design, ratio=float(np.exp(-2 * 2 / np.sqrt(events))))
+    power = np.mean([_tested(other, cells, seed) for seed in seeds], axis=0)
+    size, curve, half, mean, length = np.mean(null, axis=0)
+    lost = f"{design.censored:.0%}, {design.lost_ratio:g}"
+    return [design.rows, cells, design.shape, lost, *size, *power, *curve, *half, *mean, *length]
 
 
 def _tables(design: Trial, cells: int, seed: int) -> tuple[NoisyTables, NoisyTables]:
@@ -81,10 +69,21 @@ def _both(design: Trial, cells: int, seed: int) -> np.ndarray:
             inside.append(low <= design.survival(arm, times[at]) <= high)
             halves.append((high - low) / 2)
         found[1:3, place] = np.mean(inside), np.mean(halves)
-        bare |= {"bend": 0.0} if place else {}
+        bare |= {"curvature": 0.0} if place else {}
         ends = [replace(answers.area(arm), **bare).interval(LEVEL) for arm in (0, 1)]
         gap = replace(answers.area_gap(), **bare).interval(LEVEL)
         truths = [design.mean(0), design.mean(1), design.mean_gap]
         held = [low <= truth <= high for (low, high), truth in zip((*ends, gap), truths, strict=True)]
         found[3:, place] = np.mean(held), (gap[1] - gap[0]) / 2
     return found
+
+
+TABLE = Table(
+    columns=(
+        *("n", "cells", "shape|g", "lost, ratio", "size|.0%", "before|.0%", "power|.0%", "before|.0%"),
+        *("curves|.0%", "before|.0%", "half-width|.4f", "before|.4f"),
+        *("means|.0%", "before|.0%", "half-width|.4f", "before|.4f"),
+    ),
+    cells=DESIGNS,
+    row=grouping,
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,34 +9,24 @@ import numpy as np
 import counterveil as cv
 from counterveil.inference.survival.answers import answers_of
 from counterveil.inference.survival.tables import NoisyTables, blocks_of
+from experiments.runner import Row, Table
 
 # Deaths and losses lie up to 1022 days; the horizon is a round number below.
 HORIZON, CELLS = 1000, 12
 DAYS = np.arange(0, HORIZON + 1)
 
 
-def lung(draws: int) -> Iterator[str]:
-    """Yield the table of root mean squared errors over days 0 to 1000, means over draws."""
-    try:
-        from lifelines.datasets import load_lung
-    except ImportError:
-        yield "lifelines, which has the data, is not installed: no table of the lung data"
-        return
+def lung(epsilon: float, *, seeds: range) -> Row:
+    """Return root mean squared errors over days 0 to 1000, means over draws; lifelines has the data."""
+    from lifelines.datasets import load_lung
+
     frame = load_lung()
     people = {
         "sex": (frame["sex"] == 2).astype(int).to_numpy(),
         "time": frame["time"].to_numpy(dtype=np.float64),
         "status": frame["status"].to_numpy(dtype=np.int64),
     }
-    yield f"NCCTG lung data, {len(frame)} people, {CELLS} cells of time, daily to {HORIZON}; means of {draws} draws"
-    yield ""
-    yield "| epsilon | everyone | by sex | cells alone, no noise | noisy people at risk and events |"
-    yield "|---|---|---|---|---|"
-    for epsilon in (1, 10):
-        found = np.array([_errors(people, epsilon, seed) for seed in range(1000, 1000 + draws)])
-        yield f"| {epsilon} | {' | '.join(f'{one:.3f}' for one in found.mean(axis=0))} |"
-    yield ""
-    yield "Published at epsilon 10, everyone: .04 (arXiv 2412.05164)."
+    return [epsilon, *np.mean([_errors(people, epsilon, seed) for seed in seeds], axis=0)]
 
 
 def _errors(people: dict[str, np.ndarray], epsilon: float, seed: int) -> list[float]:
@@ -64,7 +53,7 @@ def _errors(people: dict[str, np.ndarray], epsilon: float, seed: int) -> list[fl
 
 
 def pooled(tables: NoisyTables) -> np.ndarray:
-    """Return the curve of both arms together: of the sums of their tables."""
+    """Return the curve of both arms together at the ends of whole cells: of the sums of their tables."""
     both = np.array(tables.numbers).sum(axis=0)
     one = NoisyTables(
         numbers=(tuple(both), tuple(both)),
@@ -76,8 +65,9 @@ def pooled(tables: NoisyTables) -> np.ndarray:
         convention=tables.convention,
         shares=(),
         design=(1.0, 1.0),
+        cut=tables.cut,
     )
-    return answers_of(one).curves.shown[0]
+    return answers_of(one).curves.shown[0][:: tables.cut]
 
 
 def plain_release(tables: NoisyTables, epsilon: float, seed: int) -> np.ndarray:
@@ -87,8 +77,10 @@ def plain_release(tables: NoisyTables, epsilon: float, seed: int) -> np.ndarray:
     """
     blocks, rng = blocks_of(tables), np.random.default_rng([seed, 7])
     scale = (CELLS - 1 + 2) / epsilon
-    at_risk = blocks.at_risk.sum(axis=0) + rng.laplace(0, scale, CELLS)
-    events = blocks.events.sum(axis=0) + rng.laplace(0, scale, CELLS)
+    # Tables may cut cells into parts; what is compared with is by whole cells.
+    events_by_cell = blocks.events.sum(axis=0).reshape(CELLS, -1).sum(axis=1)
+    at_risk = blocks.at_risk.sum(axis=0)[:: tables.cut] + rng.laplace(0, scale, CELLS)
+    events = events_by_cell + rng.laplace(0, scale, CELLS)
     hazards = np.clip(events / np.maximum(at_risk, 1.0), 0.0, 1.0)
     return np.append(1.0, np.cumprod(1 - hazards))
 
@@ -106,3 +98,18 @@ def kaplan_meier(time: np.ndarray, event: np.ndarray) -> np.ndarray:
 def _error(curve: Any, times: tuple[float, ...], exact: np.ndarray) -> float:
     drawn = np.clip(np.interp(DAYS, times, curve), 0.0, 1.0)
     return float(np.sqrt(np.mean((drawn - exact) ** 2)))
+
+
+TABLE = Table(
+    columns=(
+        "epsilon",
+        "everyone|.3f",
+        "by sex|.3f",
+        "cells alone, no noise|.3f",
+        "noisy people at risk and events|.3f",
+    ),
+    cells=[(1,), (10,)],
+    row=lung,
+    title=f"NCCTG lung data, {CELLS} cells of time, daily to {HORIZON}; means of {{draws}} draws",
+    notes=lambda _: ["Published at epsilon 10, everyone: .04 (arXiv 2412.05164)."],
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,9 +15,9 @@ from counterveil.inference.survival.crossings import Crossing, CrossingGap
 from counterveil.inference.survival.hazard_ratio import HazardRatio
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.privacy import Budget
+from experiments.runner import Row, Table
 from experiments.survival.designs import HORIZON, Columns, Trial
 from experiments.survival.tables import counted, drawn
-from experiments.tables import seeds
 
 LEVEL = 0.95
 _SECOND = 0.4
@@ -32,23 +31,20 @@ DESIGNS = {
 }
 
 
-def ratios(draws: int) -> Iterator[str]:
-    """Yield coverage, size and lengths of hazard ratio, of a median and of the difference of medians.
+def ratios(name: str, *, seeds: range) -> Row:
+    """Return coverage, size and lengths of hazard ratio, of a median and of the difference of medians.
 
     Sizes are of equal hazards, and of the check of proportionality under a ratio of .7. Lengths are medians over
     draws, as multiples of those of lifelines.
     """
-    yield "| design | HR cover | size | check | length | median cover | length | difference cover | size | length |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for name, design in DESIGNS.items():
-        found = np.array([_one(design, seed) for seed in seeds(draws)])
-        null = np.array([_null(replace(design, ratio=1.0), seed) for seed in seeds(draws)])
-        theirs = np.array([_lifelines(design, seed) for seed in seeds(min(draws, 40))])
-        cover, length = np.mean(found[:, ::2], axis=0), np.median(found[:, 1::2], axis=0)
-        beside = length / np.median(theirs, axis=0)
-        size, check = null.mean(axis=0), found[:, 6].mean()
-        cells = [cover[0], size[0], check, beside[0], cover[1], beside[1], cover[2], size[1], beside[2]]
-        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+    design = DESIGNS[name]
+    found = np.array([_one(design, seed) for seed in seeds])
+    null = np.array([_null(replace(design, ratio=1.0), seed) for seed in seeds])
+    theirs = np.array([_lifelines(design, seed) for seed in seeds[:40]])
+    cover, length = np.mean(found[:, ::2], axis=0), np.median(found[:, 1::2], axis=0)
+    beside = length / np.median(theirs, axis=0)
+    size, check = null.mean(axis=0), found[:, 6].mean()
+    return [name, cover[0], size[0], check, beside[0], cover[1], beside[1], cover[2], size[1], beside[2]]
 
 
 def _tables(design: Trial, seed: int) -> NoisyTables:
@@ -103,18 +99,14 @@ def _lifelines(design: Trial, seed: int) -> list[float]:
     return [float(one) for one in found]
 
 
-def competing(draws: int) -> Iterator[str]:
-    """Yield coverage of the incidence of one of two causes, its difference and its hazard ratio, and sizes."""
-    yield "| design | incidence | difference | size | HR | size | length of the difference |"
-    yield "|---|---|---|---|---|---|---|"
-    for name in ("n = 500", "n = 2,000", "n = 2,000, 5 % treated", "n = 2,000, rare events"):
-        found = np.array([_causes(DESIGNS[name], seed) for seed in seeds(draws)])
-        null = np.array([_causes(replace(DESIGNS[name], ratio=1.0), seed) for seed in seeds(draws)])
-        plain = [_causes(DESIGNS[name], seed, 1e6)[4] for seed in seeds(min(draws, 40))]
-        cover, size = found[:, :3].mean(axis=0), null[:, 3].mean()
-        length = np.median(found[:, 4]) / np.median(plain)
-        cells = [cover[0], cover[1], 1 - null[:, 1].mean(), cover[2], size, length]
-        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+def competing(name: str, *, seeds: range) -> Row:
+    """Return coverage of the incidence of one of two causes, its difference and its hazard ratio, and sizes."""
+    found = np.array([_causes(DESIGNS[name], seed) for seed in seeds])
+    null = np.array([_causes(replace(DESIGNS[name], ratio=1.0), seed) for seed in seeds])
+    plain = [_causes(DESIGNS[name], seed, 1e6)[4] for seed in seeds[:40]]
+    cover, size = found[:, :3].mean(axis=0), null[:, 3].mean()
+    length = np.median(found[:, 4]) / np.median(plain)
+    return [name, cover[0], cover[1], 1 - null[:, 1].mean(), cover[2], size, length]
 
 
 def _causes(design: Trial, seed: int, epsilon: float = 1.0) -> list[float]:
@@ -151,3 +143,21 @@ def to_horizon(data: Columns) -> Columns:
     """Return the same people, censored at the horizon."""
     late = data["time"] > HORIZON
     return data | {"time": np.minimum(data["time"], HORIZON), "event": np.where(late, 0, data["event"])}
+
+
+RATIOS = Table(
+    columns=(
+        *("design", "HR cover|.3f", "size|.3f", "check|.3f", "length|.3f", "median cover|.3f", "length|.3f"),
+        *("difference cover|.3f", "size|.3f", "length|.3f"),
+    ),
+    cells=[(name,) for name in DESIGNS],
+    row=ratios,
+)
+COMPETING = Table(
+    columns=(
+        *("design", "incidence|.3f", "difference|.3f", "size|.3f", "HR|.3f", "size|.3f"),
+        "length of the difference|.3f",
+    ),
+    cells=[(name,) for name in ("n = 500", "n = 2,000", "n = 2,000, 5 % treated", "n = 2,000, rare events")],
+    row=competing,
+)

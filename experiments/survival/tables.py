@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +13,8 @@ from counterveil.estimators.time_tables import table_release
 from counterveil.inference.survival.log_rank import log_rank_of
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.privacy import Budget
+from experiments.runner import Row, Table, judged, mean, of_draws, rmse
 from experiments.survival.designs import HORIZON, Columns, Trial
-from experiments.tables import Tally, seeds
 
 EXACT = 1e9  # an epsilon that leaves no noise
 
@@ -38,24 +37,16 @@ COVERAGE = [
 ]
 
 
-def coverage(draws: int) -> Iterator[str]:
-    """Yield the table of coverage: difference at the horizon, restricted means, band of the treated curve."""
-    yield "| design | asked | S coverage | half-width | error | RMST coverage | half-width | error | band |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    for design, given in COVERAGE:
-        gap, mean, band = Tally(), Tally(), []
-        truth, means = design.gap, design.mean_gap
-        for seed in seeds(draws):
-            found = asked(design, seed, **given)
-            gap.add(found.difference().interval(), found.difference().estimate, truth)
-            own = found.restricted_mean_difference
-            mean.add(own.interval(), own.estimate, means)
-            rows = [row for row in found.curves() if row["arm"] == "treated" and row["time"] > 0]
-            curve = [design.survival(1, row["time"]) for row in rows]
-            band.append(
-                all(row["band_low"] <= s <= row["band_high"] for row, s in zip(rows, curve, strict=True))
-            )
-        yield f"| {_named(design)} | {_terms(given)} | {gap.cells(4)} | {mean.cells(4)} | {100 * np.mean(band):.1f} % |"
+def answer(design: Trial, given: dict[str, Any], *, seed: int) -> dict[str, Any]:
+    """Return what the difference at the horizon, that of restricted means and the band of the treated are like."""
+    found = asked(design, seed, **given)
+    own = found.restricted_mean_difference
+    horizon = judged(found.difference().interval(), found.difference().estimate, design.gap)
+    means = judged(own.interval(), own.estimate, design.mean_gap)
+    rows = [row for row in found.curves() if row["arm"] == "treated" and row["time"] > 0]
+    curve = [design.survival(1, row["time"]) for row in rows]
+    band = all(row["band_low"] <= s <= row["band_high"] for row, s in zip(rows, curve, strict=True))
+    return horizon | {f"mean {name}": value for name, value in means.items()} | {"band": band}
 
 
 def _named(design: Trial) -> str:
@@ -68,27 +59,21 @@ def _terms(given: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" if name != "protects" else str(value) for name, value in given.items())
 
 
-def rivals(draws: int) -> Iterator[str]:
-    """Yield errors of the difference in restricted means beside those without privacy, of zero, and of plain means."""
-    yield "| censored | without privacy | ours | zero | private difference in means of times |"
-    yield "|---|---|---|---|---|"
-    for censored in (0.1, 0.3, 0.6):
-        design = Trial(2000, censored)
-        truth, errors = design.mean_gap, np.zeros((draws, 4))
-        plain = cv.Study(
-            cv.Treatment("arm", control=0), cv.Outcome("time", (0, HORIZON)), assignment=cv.Trial()
-        )
-        for place, seed in enumerate(seeds(draws)):
-            people, noise = design.draw(seed), cv.SeededNoise(seed)
-            given = {"protects": "record", "noise": noise}
-            free = cv.survival(people, design.study(), epsilon=EXACT, **given)
-            ours = cv.survival(people, design.study(), epsilon=1, **given)
-            times = {name: people[name] for name in ("arm", "time")}
-            naive = cv.ate(times, plain, epsilon=1, method="trial", **given)
-            found = [one.restricted_mean_difference.estimate for one in (free, ours)]
-            errors[place] = [*found, 0.0, naive.estimate]
-        spread = np.sqrt(np.mean((errors - truth) ** 2, axis=0))
-        yield f"| {censored:.0%} | {' | '.join(f'{one:.4f}' for one in spread)} |"
+def rivals(censored: float, *, seeds: range) -> Row:
+    """Return errors of the difference in restricted means: without privacy, ours, zero, and of plain means of times."""
+    design = Trial(2000, censored)
+    truth, errors = design.mean_gap, np.zeros((len(seeds), 4))
+    plain = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("time", (0, HORIZON)), assignment=cv.Trial())
+    for place, seed in enumerate(seeds):
+        people, noise = design.draw(seed), cv.SeededNoise(seed)
+        given = {"protects": "record", "noise": noise}
+        free = cv.survival(people, design.study(), epsilon=EXACT, **given)
+        ours = cv.survival(people, design.study(), epsilon=1, **given)
+        times = {name: people[name] for name in ("arm", "time")}
+        naive = cv.ate(times, plain, epsilon=1, method="trial", **given)
+        found = [one.restricted_mean_difference.estimate for one in (free, ours)]
+        errors[place] = [*found, 0.0, naive.estimate]
+    return [censored, *np.sqrt(np.mean((errors - truth) ** 2, axis=0))]
 
 
 SIZES = [
@@ -102,20 +87,17 @@ SIZES = [
 ]
 
 
-def sizes(draws: int) -> Iterator[str]:
-    """Yield how often the log-rank test rejects at 5 % where hazards are alike, and where their ratio is .7.
+def sizes(design: Trial, protects: str, budget: Budget, *, seeds: range) -> Row:
+    """Return how often the log-rank test rejects at 5 % where hazards are alike, and where their ratio is .7.
 
-    Tables are drawn without a ledger, with the same noise in double precision: many draws take seconds.
+    Tables are drawn without a ledger, with the same noise in double precision: many draws take seconds. Power is
+    that of a fifth of the draws.
     """
-    yield "| design | protects | budget | size | without noise | power at a ratio of 0.7 | without noise |"
-    yield "|---|---|---|---|---|---|---|"
-    for design, protects, budget in SIZES:
-        found = []
-        for ratio, count in ((1.0, draws), (0.7, draws // 5)):
-            own = replace(design, ratio=ratio)
-            rejected = [_rejected(own, seed, protects, budget) for seed in seeds(count)]
-            found += [f"{100 * share:.1f} %" for share in np.mean(rejected, axis=0)]
-        yield f"| {_named(design)} | {protects} | {budget} | {' | '.join(found)} |"
+    found: list[float] = []
+    for ratio, some in ((1.0, seeds), (0.7, seeds[: len(seeds) // 5])):
+        own = replace(design, ratio=ratio)
+        found += [*np.mean([_rejected(own, seed, protects, budget) for seed in some], axis=0)]
+    return [_named(design), protects, str(budget), *found]
 
 
 def _rejected(design: Trial, seed: int, protects: str, budget: Budget) -> tuple[bool, bool]:
@@ -135,9 +117,11 @@ def drawn(
     counts = counted(people, event, release.parts)
     event = event.cut(release.parts)
     rng, sd = np.random.default_rng([seed, 3]), release.noise_sd
-    noise = rng.laplace(0, sd / 2**0.5, counts.shape) if release.pure else rng.normal(0, sd, counts.shape)
+    noise = (
+        rng.laplace(0, sd / 2**0.5, counts.shape) if release.tables.pure else rng.normal(0, sd, counts.shape)
+    )
     known = (float(counts.sum()),) if protects == "record" else tuple(counts.sum(axis=1).tolist())
-    facts = {"form": "flat", "heavy": release.pure, "totals": known, "edges": event.edges}
+    facts = {"form": "flat", "heavy": release.tables.pure, "totals": known, "edges": event.edges}
     facts |= {"convention": "middle", "shares": () if protects == "record" else (1.0,), "design": (1.0, 1.0)}
     noisy, exact = (
         NoisyTables(numbers=tuple(map(tuple, numbers.tolist())), noise_sd=spread, cut=release.parts, **facts)
@@ -152,3 +136,49 @@ def counted(people: Columns, event: TimeCells, parts: int) -> np.ndarray:
     place = people["arm"] * fine.entries + entries(people["time"], people["event"], fine)
     found = np.bincount(place, minlength=2 * fine.entries).reshape(2, -1)
     return shared_entries(found, event.cells, parts, event.kinds, ends=False) / (2 * PARTS)
+
+
+_LENGTH_AND_ERROR = ("half-width|.3f", "error|.4f")
+TABLES = {
+    "coverage": Table(
+        columns=(
+            *("design", "asked", "S coverage|.1%", *_LENGTH_AND_ERROR),
+            *("RMST coverage|.1%", *_LENGTH_AND_ERROR, "band|.1%"),
+        ),
+        cells=COVERAGE,
+        row=of_draws(
+            lambda design, given: [_named(design), _terms(given)],
+            answer,
+            [
+                *(mean("covered"), mean("half"), rmse("error")),
+                *(mean("mean covered"), mean("mean half"), rmse("mean error")),
+                mean("band"),
+            ],
+        ),
+    ),
+    "rivals": Table(
+        columns=(
+            "censored|.0%",
+            "without privacy|.4f",
+            "ours|.4f",
+            "zero|.4f",
+            "private difference in means of times|.4f",
+        ),
+        cells=[(0.1,), (0.3,), (0.6,)],
+        row=rivals,
+    ),
+    "sizes": Table(
+        columns=(
+            "design",
+            "protects",
+            "budget",
+            "size|.1%",
+            "without noise|.1%",
+            "power at a ratio of 0.7|.1%",
+            "without noise|.1%",
+        ),
+        cells=SIZES,
+        row=sizes,
+        draws=2000,
+    ),
+}

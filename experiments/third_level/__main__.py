@@ -8,9 +8,8 @@ Needs COUNTERVEIL_DATA. Each draw has new treatments, outcomes and noise on the 
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from itertools import product
 from math import nan
 from pathlib import Path
@@ -26,6 +25,7 @@ from counterveil.estimators.moments.arm_chain import shortest
 from counterveil.estimators.pairs.budget import chosen
 from counterveil.privacy import Budget, Unit
 from counterveil.rows.public import PublicRows
+from experiments.runner import save, saved
 from experiments.third_level.designs import DESIGNS, Design
 
 LEVEL = "treatment and outcome"
@@ -54,17 +54,6 @@ class Row:
     truth: float
     features: int
     refusal: str
-
-
-def saved(path: Path) -> list[Row]:
-    """Return the saved answers; a line that was cut off is left out."""
-    if not path.exists():
-        return []
-    kinds = [field.type for field in fields(Row)]
-    read = {"str": str, "int": int, "float": float}
-    with path.open(newline="") as lines:
-        rows = [cells for cells in csv.reader(lines) if len(cells) == len(kinds)]
-    return [Row(*(read[str(kind)](cell) for kind, cell in zip(kinds, cells, strict=True))) for cells in rows]
 
 
 def aipw(z: np.ndarray, treated: np.ndarray, y: np.ndarray, estimand: str) -> tuple[float, float]:
@@ -205,7 +194,7 @@ def main() -> None:
     parser.add_argument("--budgets", nargs="*", default=[f"{epsilon},{delta}" for epsilon, delta in BUDGETS])
     parser.add_argument("--saved", type=Path, default=Path("third_level.csv"))
     given = parser.parse_args()
-    done = {astuple(row)[:7] for row in saved(given.saved)}
+    done = {astuple(row)[:7] for row in saved(given.saved, Row)}
     for name in given.designs:
         design = DESIGNS[name]()
         for method, estimand, budget in product(given.methods, given.estimands, given.budgets):
@@ -213,9 +202,8 @@ def main() -> None:
             for draw in range(given.draws):
                 if (given.protects, design.name, method, estimand, epsilon, delta, draw) not in done:
                     row = answer(design, (given.protects, method, estimand, epsilon, delta), draw)
-                    with given.saved.open("a", newline="") as lines:
-                        csv.writer(lines).writerow(astuple(row))
-    print("\n".join(table_of(saved(given.saved))))
+                    save(given.saved, row)
+    print("\n".join(table_of(saved(given.saved, Row))))
 
 
 if __name__ == "__main__":

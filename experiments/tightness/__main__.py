@@ -1,7 +1,7 @@
 """Print the tables of docs/reference/mechanisms.md: python -m experiments.tightness"""
 
-from experiments.tightness.tables import SCALE_EPSILONS, deviations, markdown, tightness
+from experiments.runner import run
+from experiments.tightness.tables import TABLES
 
-print(markdown(["mechanism", "parameters", "claim", "largest loss found", "ratio"], tightness()))
-print()
-print(markdown(["noise", *(f"epsilon {float(e):g}" for e in SCALE_EPSILONS)], deviations()))
+if __name__ == "__main__":
+    run(__doc__, TABLES)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from counterveil.mechanisms import Ball, Gaussian, Laplace, Lomax, RandomizedResponse, Staircase
 from counterveil.privacy import Budget
+from experiments.runner import Table
 from experiments.tightness import losses
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(5))
@@ -51,7 +51,15 @@ def deviations() -> list[tuple[str, ...]]:
     ]
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+TABLES = {
+    "losses": Table(
+        columns=("mechanism", "parameters", "claim", "largest loss found", "ratio"),
+        cells=[()],
+        row=lambda seeds: tightness(),
+    ),
+    "deviations": Table(
+        columns=("noise", *(f"epsilon {float(epsilon):g}" for epsilon in SCALE_EPSILONS)),
+        cells=[()],
+        row=lambda seeds: deviations(),
+    ),
+}

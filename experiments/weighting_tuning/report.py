@@ -17,7 +17,7 @@ METHODS = {
     "limited matching, one staircase draw": lambda i, e: i.limited_matching(e)[0],
     "weights near matching": lambda i, e: balanced_by_default(i, e, True),
     "weights for population balance": lambda i, e: balanced_by_default(i, e, False),
-    "difference in means": lambda i, e: equal_weights(i),  # noqa: ARG005
+    "difference in means": lambda i, e: equal_weights(i),
 }
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from experiments.coverage.simulation import Cell, simulate
 from experiments.record_effect.redrawn import births, skewed, varying, widened
-from experiments.survival import tables
 from experiments.survival.adjusted import COHORT, STRATA
-from experiments.survival.tables import COVERAGE, SIZES
+from experiments.survival.tables import COVERAGE, SIZES, TABLES, sizes
 from tests.unit.questions.arm_trials import GAINS, METHODS, ask, study, trial
 
 import counterveil as cv
@@ -76,31 +75,24 @@ def test_coverage_over_many_draws(method, epsilon):
     assert min(alone, together) >= 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
 
 
-def shares(lines):
-    """Return the percentages of a table's only row that are cells of their own: coverage, band, rejections."""
-    return [float(cell.split()[0]) for cell in list(lines)[-1].split("|")[3:] if cell.strip().endswith("%")]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [COVERAGE[2], COVERAGE[7], COVERAGE[10], (COHORT, STRATA)])
-def test_intervals_cover_over_200_draws(monkeypatch, asked):
-    monkeypatch.setattr(tables, "COVERAGE", [asked])
+def test_intervals_cover_over_200_draws(asked):
+    _, _, horizon, _, _, means, _, _, band = TABLES["coverage"].row(*asked, seeds=range(1000, 1200))
     # 200 draws at 95 % give less than 91 % once in 150 times; seeds are fixed.
-    assert min(shares(tables.coverage(200))) >= 91.0
+    assert min(horizon, means, band) >= 0.91
 
 
-def test_the_log_rank_test_keeps_its_size(monkeypatch):
-    monkeypatch.setattr(tables, "SIZES", SIZES[2:3])
+def test_the_log_rank_test_keeps_its_size():
     # Of 200 draws at 5 % more than 10 % reject once in 300 times.
-    assert shares(tables.sizes(200))[0] <= 10.0
+    assert sizes(*SIZES[2], seeds=range(1000, 1200))[3] <= 0.1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", range(len(SIZES)))
-def test_the_log_rank_test_keeps_its_size_over_2000_draws(monkeypatch, place):
-    monkeypatch.setattr(tables, "SIZES", [SIZES[place]])
+def test_the_log_rank_test_keeps_its_size_over_2000_draws(place):
     # Of 2000 draws at 5 % more than 6.3 % reject once in 250 times.
-    assert shares(tables.sizes(2000))[0] <= 6.3
+    assert sizes(*SIZES[place], seeds=range(1000, 3000))[3] <= 0.063
 
 
 def answers(study, draws, estimand, epsilon, delta="1e-6", first=0):
@@ -134,7 +126,7 @@ def test_a_range_that_is_too_wide_costs_what_noise_may_hide_in_it():
     assert 1.1 * narrow < wide < 2 * narrow
 
 
-# Every slope, estimand and epsilon, but not each with each: `experiments.record_effect --redrawn` has all cells.
+# Every slope, estimand and epsilon, but not each with each: `experiments.record_effect --only redrawn` has all cells.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("slope", "estimand", "epsilon"),
