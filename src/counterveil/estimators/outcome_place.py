@@ -147,7 +147,14 @@ def find_place(gate: Gate, histograms: OutcomeHistograms, people: int) -> Spread
     shares, hidden = octaves.certain()
     sd = sqrt(float(shares @ DISTANCES**2))
     half_width = max(int(min(_HALF_WIDTH_SDS * sd, 2.0) * WHOLE.half_width), 1)
-    return Spread(Place(centre, half_width), sd, DISTANCES, shares, hidden, octaves.crowds)
+    return Spread(
+        place=Place(centre, half_width),
+        sd=sd,
+        distances=DISTANCES,
+        shares=shares,
+        hidden=hidden,
+        ends=octaves.crowds,
+    )
 
 
 def _centre(noisy: Floats, sd: float, width: int) -> tuple[int, bool]:

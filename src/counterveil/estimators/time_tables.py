@@ -132,13 +132,13 @@ def table_release(
         for parts in ((1,) if people is None else _PARTS)
         if parts == 1 or (cells * parts <= MOST_CELLS and strata * causes * cells * parts <= _MOST_PARTS)
     ]
-    lengths = {one: expected_length(one, people or 1, strata) for one in releases}
+    lengths = {release: expected_length(release, people or 1, strata) for release in releases}
     # Noise of fine cells adds up in hazard ratios: cells are cut no finer than curves gain by it, unless it is nothing.
-    near = [one for one, length in lengths.items() if length <= _NEAR * min(lengths.values())]
-    free = [one for one in near if noise_part(one, people or 1, strata) <= _FREE]
+    near = [release for release, length in lengths.items() if length <= _NEAR * min(lengths.values())]
+    free = [release for release in near if noise_part(release, people or 1, strata) <= _FREE]
     if free:
-        return max(free, key=lambda one: (one.parts, -lengths[one]))
-    return min(near, key=lambda one: (one.parts, lengths[one]))
+        return max(free, key=lambda release: (release.parts, -lengths[release]))
+    return min(near, key=lambda release: (release.parts, lengths[release]))
 
 
 def most_strata(release: TableRelease, people: int) -> int:

@@ -24,7 +24,8 @@ def ball_factor(level: float, dimensions: int) -> float:
     In k dimensions a coordinate has variance k + 1.
     """
     beyond = _beyond_of_three if dimensions == 3 else _beyond_of_two
-    low, high = 0.0, 800.0
+    low = 0.0
+    high = 800.0
     while high - low > 1e-9:
         middle = (low + high) / 2
         low, high = (middle, high) if beyond(middle) > 1 - level else (low, middle)

@@ -28,9 +28,12 @@ from scipy.special import fdtrc, fdtri
 from counterveil.numerics.arrays import Ends, Floats
 
 # A covariance is that of a series whose terms fall at least by this factor; where they do not, there is none.
-_STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.8
+_STEPS = 200
+_FIRST = 4
+_LARGEST_RATIO = 0.8
 # Least eigenvalue of a correlation matrix that is inverted, and how many standard deviations of noise it must be.
-_LEAST_EIGENVALUE, _SURE = 1e-10, 3.0
+_LEAST_EIGENVALUE = 1e-10
+_SURE = 3.0
 # Distance below which a combination of regressors is the constant.
 _SAME = 1e-9
 
@@ -72,19 +75,19 @@ class NoisyMoments:
             The mean.
         """
         squared = self.noise**2
-        found = squared * outer
-        np.fill_diagonal(found, squared @ np.diag(outer))
-        return found
+        mean = squared * outer
+        np.fill_diagonal(mean, squared @ np.diag(outer))
+        return mean
 
-    def crossed(self, one: Floats, other: Floats) -> Floats:
-        """Return the covariance of E one with E other over the noise E.
+    def crossed(self, first: Floats, second: Floats) -> Floats:
+        """Return the covariance of E first with E second over the noise E.
 
         Parameters
         ----------
-        one : ndarray of float, shape (m,)
+        first : ndarray of float, shape (m,)
             A vector.
-        other : ndarray of float, shape (m,)
-            Another one.
+        second : ndarray of float, shape (m,)
+            Another vector.
 
         Returns
         -------
@@ -92,9 +95,9 @@ class NoisyMoments:
             The covariance.
         """
         squared = self.noise**2
-        found = squared * np.outer(other, one)
-        np.fill_diagonal(found, squared @ (one * other))
-        return found
+        covariance = squared * np.outer(second, first)
+        np.fill_diagonal(covariance, squared @ (first * second))
+        return covariance
 
     def corrected(self, regressors: Floats) -> NoisyMoments:
         """Return moments with which least squares has no bias of second order from the noise.
@@ -124,15 +127,15 @@ class SummedMoments(NoisyMoments):
 
     def spread(self, outer: Floats) -> Floats:
         """Return the mean of E outer E over the noise of all sites."""
-        return self._summed(lambda turn, one: one.spread(turn.T @ outer @ turn))
+        return self._summed(lambda turn, moments: moments.spread(turn.T @ outer @ turn))
 
-    def crossed(self, one: Floats, other: Floats) -> Floats:
-        """Return the covariance of E one with E other, (m, m)."""
-        return self._summed(lambda turn, own: own.crossed(turn.T @ one, turn.T @ other))
+    def crossed(self, first: Floats, second: Floats) -> Floats:
+        """Return the covariance of E first with E second, (m, m)."""
+        return self._summed(lambda turn, moments: moments.crossed(turn.T @ first, turn.T @ second))
 
     def _summed(self, of: Callable[[Floats, NoisyMoments], Floats]) -> Floats:
-        found = [weight**2 * turn @ of(turn, own) @ turn.T for weight, turn, own in self.parts]
-        return np.asarray(np.sum(found, axis=0))
+        terms = [weight**2 * turn @ of(turn, moments) @ turn.T for weight, turn, moments in self.parts]
+        return np.asarray(np.sum(terms, axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,7 @@ class LinearFit:
     def finite(self) -> bool:
         """Whether all its numbers are finite."""
         held = (self.coefficients, self.covariance, self.residual, self.variance, self.total)
-        return all(bool(np.isfinite(each).all()) for each in held)
+        return all(bool(np.isfinite(value).all()) for value in held)
 
     @property
     def covariance(self) -> Floats:
@@ -208,13 +211,13 @@ class LinearFit:
         if not self.identified:
             return inf, inf, inf
         with np.errstate(all="ignore"):
-            parts = [
-                float(combination @ each @ combination)
-                for each in (self.covariance, self.sampling, self.noise)
+            variances = [
+                float(combination @ covariance @ combination)
+                for covariance in (self.covariance, self.sampling, self.noise)
             ]
-        if not all(map(isfinite, parts)):
+        if not all(map(isfinite, variances)):
             return inf, inf, inf
-        return sqrt(max(parts[0], 0.0)), sqrt(max(parts[1], 0.0)), sqrt(max(parts[2], 0.0))
+        return sqrt(max(variances[0], 0.0)), sqrt(max(variances[1], 0.0)), sqrt(max(variances[2], 0.0))
 
     def _apart(self, combination: Floats) -> Floats:
         """Return v0, v1 and v2: a distance d between estimate and truth has the variance v0 + 2 d v1 + d^2 v2.
@@ -227,10 +230,14 @@ class LinearFit:
         moments, inverse, influence = self.noisy
         along = combination @ influence
         # What other columns leave of the combination's own.
-        left = along / max(float(combination @ inverse @ combination), 1e-300)
-        outer = [np.outer(self.residual, self.residual), np.outer(self.residual, left), np.outer(left, left)]
-        found = [float(along @ moments.spread((one + one.T) / 2) @ along) for one in outer]
-        return np.array([found[0] + float(combination @ self.sampling @ combination), *found[1:]])
+        remainder = along / max(float(combination @ inverse @ combination), 1e-300)
+        outer = [
+            np.outer(self.residual, self.residual),
+            np.outer(self.residual, remainder),
+            np.outer(remainder, remainder),
+        ]
+        noise_terms = [float(along @ moments.spread((product + product.T) / 2) @ along) for product in outer]
+        return np.array([noise_terms[0] + float(combination @ self.sampling @ combination), *noise_terms[1:]])
 
     def interval_distances(self, combination: Floats, factor: float) -> Ends:
         """Return how far below and above the estimate its interval of some standard errors goes.
@@ -254,7 +261,8 @@ class LinearFit:
         estimate and truth is: its variance is v0 + 2 d v1 + d^2 v2, and the interval holds every d with d^2
         <= factor^2 (v0 + 2 d v1 + d^2 v2) (Fieller 1954).
         """
-        half, (v0, v1, v2) = factor * self.error(combination)[0], factor**2 * self._apart(combination)
+        half = factor * self.error(combination)[0]
+        (v0, v1, v2) = factor**2 * self._apart(combination)
         if v2 >= 1 or not isfinite(half):
             return inf, inf
         root = sqrt(max(v1**2 + (1 - v2) * v0, 0.0))
@@ -312,14 +320,23 @@ def _known_or_not(fit: Callable[..., LinearFit]) -> Callable[..., LinearFit]:
     def of_any(moments: NoisyMoments, regressors: Floats, *others: Floats) -> LinearFit:
         # Not the error of a matrix without inverse alone: squares of large doubles are none.
         with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError, ArithmeticError):
-            found = fit(moments, regressors, *others) if moments.weight > 0 else None
-            if found is not None and found.finite:
-                return found
+            fitted = fit(moments, regressors, *others) if moments.weight > 0 else None
+            if fitted is not None and fitted.finite:
+                return fitted
         size = len(regressors)
         freedom = max(moments.rows - len(regressors), 1)
         nothing = np.zeros((size, size))
         return LinearFit(
-            np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False, nothing
+            coefficients=np.zeros(size),
+            sampling=nothing,
+            noise=nothing,
+            residual=others[-1],
+            variance=inf,
+            total=0.0,
+            centred=False,
+            freedom=freedom,
+            identified=False,
+            unit=nothing,
         )
 
     return of_any
@@ -334,28 +351,28 @@ def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -
     coefficients = inverse @ (half @ response)
     residual = response - regressors.T @ coefficients
     influence = inverse @ regressors
-    own = influence @ moments.spread(np.outer(residual, residual)) @ influence.T
+    first_order = influence @ moments.spread(np.outer(residual, residual)) @ influence.T
     lost = float(np.trace(regressors @ moments.spread(np.outer(residual, residual)) @ influence.T))
     variance = _variance(moments, residual, lost, len(regressors))
     sampling = variance * inverse / moments.rows
-    noise = _added_up(moments, influence, own, sampling, regressors)
+    noise = _added_up(moments, influence, first_order=first_order, sampling=sampling, regressors=regressors)
     identified = noise is not None and determined(moments, regressors)
     centred = _spans_constant(regressors)
     total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
-    known = own if noise is None else noise
+    noise_covariance = first_order if noise is None else noise
     unit = inverse / moments.rows
     return LinearFit(
-        coefficients,
-        sampling,
-        known,
-        residual,
-        variance,
-        total,
-        centred,
-        freedom,
-        identified,
-        unit,
+        coefficients=coefficients,
+        sampling=sampling,
+        noise=noise_covariance,
+        residual=residual,
+        variance=variance,
+        total=total,
+        centred=centred,
+        freedom=freedom,
+        identified=identified,
+        unit=unit,
         noisy=(moments, inverse, influence),
     )
 
@@ -370,23 +387,33 @@ def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, re
     inverse = _inverse(fitted @ matrix @ regressors.T)
     coefficients = inverse @ (fitted @ matrix @ response)
     residual = response - regressors.T @ coefficients
-    left = regressors - fitted
-    seen = instruments.T @ first @ instruments @ matrix @ residual
-    one, two = inverse @ fitted, inverse @ left
-    both = one @ moments.crossed(residual, seen) @ two.T
-    own = one @ moments.spread(np.outer(residual, residual)) @ one.T + both + both.T
-    own = own + two @ moments.spread(np.outer(seen, seen)) @ two.T
+    unfitted = regressors - fitted
+    explained = instruments.T @ first @ instruments @ matrix @ residual
+    by_fitted = inverse @ fitted
+    by_unfitted = inverse @ unfitted
+    both = by_fitted @ moments.crossed(residual, explained) @ by_unfitted.T
+    first_order = by_fitted @ moments.spread(np.outer(residual, residual)) @ by_fitted.T + both + both.T
+    first_order = first_order + by_unfitted @ moments.spread(np.outer(explained, explained)) @ by_unfitted.T
     variance = _variance(moments, residual, 0.0, len(regressors))
     sampling = variance * inverse / moments.rows
-    noise = _added_up(moments, one, own, sampling, regressors)
+    noise = _added_up(moments, by_fitted, first_order=first_order, sampling=sampling, regressors=regressors)
     identified = noise is not None and determined(moments, instruments)
     centred = _spans_constant(instruments)
     total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
-    known = own if noise is None else noise
+    noise_covariance = first_order if noise is None else noise
     unit = inverse / moments.rows
     return LinearFit(
-        coefficients, sampling, known, residual, variance, total, centred, freedom, identified, unit
+        coefficients=coefficients,
+        sampling=sampling,
+        noise=noise_covariance,
+        residual=residual,
+        variance=variance,
+        total=total,
+        centred=centred,
+        freedom=freedom,
+        identified=identified,
+        unit=unit,
     )
 
 
@@ -415,11 +442,11 @@ def _inverse(matrix: Floats) -> Floats:
 
 def _variance(moments: NoisyMoments, residual: Floats, lost: float, columns: int) -> float:
     """Return the variance of the residual; `lost` is what least squares takes off it by following the noise."""
-    found = float(residual @ moments.matrix @ residual) + lost
+    mean_square = float(residual @ moments.matrix @ residual) + lost
     sd = sqrt(max(float(residual @ moments.spread(np.outer(residual, residual)) @ residual), 0.0))
     # Where noise hides it, its own size stands in. Weights that rows may have are taken out: their mean is the first
     # moment of the constant.
-    return max(found, sd) / moments.weight * moments.rows / max(moments.rows - columns, 1)
+    return max(mean_square, sd) / moments.weight * moments.rows / max(moments.rows - columns, 1)
 
 
 def _total(moments: NoisyMoments, response: Floats, centred: bool) -> float:
@@ -436,8 +463,8 @@ def _spans_constant(regressors: Floats) -> bool:
     constant[0] = 1.0
     # A constant column goes through the inverse of the public columns' transformation and has its rounding errors.
     scaled = regressors / np.linalg.norm(regressors, axis=1, keepdims=True)
-    found = np.linalg.lstsq(scaled.T, constant, rcond=None)[0]
-    return bool(np.linalg.norm(scaled.T @ found - constant) < _SAME)
+    weights = np.linalg.lstsq(scaled.T, constant, rcond=None)[0]
+    return bool(np.linalg.norm(scaled.T @ weights - constant) < _SAME)
 
 
 def determined(moments: NoisyMoments, columns: Floats) -> bool:
@@ -453,15 +480,18 @@ def determined(moments: NoisyMoments, columns: Floats) -> bool:
     if float(values[0]) < max(_LEAST_EIGENVALUE, _SURE * noise):
         return False
     inverse = _inverse(matrix)
-    return _added_up(moments, inverse @ columns, inverse, inverse, columns) is not None
+    return (
+        _added_up(moments, inverse @ columns, first_order=inverse, sampling=inverse, regressors=columns)
+        is not None
+    )
 
 
 def _added_up(
-    moments: NoisyMoments, influence: Floats, own: Floats, sampling: Floats, regressors: Floats
+    moments: NoisyMoments, influence: Floats, first_order: Floats, sampling: Floats, regressors: Floats
 ) -> Floats | None:
     """Return the covariance from noise with the terms of higher order, None where these do not die out."""
-    step = own + sampling
-    noise = own
+    step = first_order + sampling
+    noise = first_order
     sizes = [float(np.trace(step))]
     for _ in range(_STEPS):
         step = influence @ moments.spread(regressors.T @ step @ regressors) @ influence.T
@@ -483,12 +513,12 @@ def joint_statistic(fit: LinearFit, count: int) -> float:
     """Return the F statistic of the first `count` coefficients, noise included; 0 where they are not identified."""
     if not fit.identified:
         return 0.0
-    own = fit.coefficients[:count]
+    coefficients = fit.coefficients[:count]
     covariance = fit.covariance[:count, :count]
-    found = 0.0
+    statistic = 0.0
     with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
-        found = float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own) / count
-    return found if 0 < found < inf else 0.0
+        statistic = float(coefficients @ np.linalg.pinv(covariance, rcond=1e-14) @ coefficients) / count
+    return statistic if 0 < statistic < inf else 0.0
 
 
 def joint_p_value(moments: NoisyMoments, instruments: Floats, exogenous: Floats, column: Floats) -> float:
@@ -530,18 +560,26 @@ def anderson_rubin(
     ends = [-inf, *(middle + width * tan(angle) for angle in turns), inf]
     # Beyond the values that were tried, what counts is whether the instruments explain the endogenous column.
     far = excess(endogenous) <= 0
-    kept = [bool(signs[0])]
+    keeps = [bool(signs[0])]
     for _ in turns:
-        kept.append(not kept[-1])
-    found = [(low, high) for low, high, keep in zip(ends[:-1], ends[1:], kept, strict=True) if keep]
-    return tuple(found) if far or not found else tuple(_bounded(found, middle, width, float(angles[-1])))
+        keeps.append(not keeps[-1])
+    intervals = [(low, high) for low, high, keep in zip(ends[:-1], ends[1:], keeps, strict=True) if keep]
+    return (
+        tuple(intervals)
+        if far or not intervals
+        else tuple(_bounded(intervals, middle, width, float(angles[-1])))
+    )
 
 
-def _scale(moments: NoisyMoments, one: Floats, other: Floats) -> float:
+def _scale(moments: NoisyMoments, first: Floats, second: Floats) -> float:
     """Return about how many units of one column a unit of the other is, by their released mean squares."""
     with np.errstate(all="ignore"):
-        own, others = (float(column @ moments.matrix @ column) for column in (one, other))
-    return sqrt(own / others) if own > 0 and others > 0 and 0 < own / others < inf else 1.0
+        first_square, second_square = (float(column @ moments.matrix @ column) for column in (first, second))
+    return (
+        sqrt(first_square / second_square)
+        if first_square > 0 and second_square > 0 and 0 < first_square / second_square < inf
+        else 1.0
+    )
 
 
 def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_]) -> list[float]:
@@ -549,12 +587,12 @@ def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_
     from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
 
     return [
-        float(brentq(at, angles[place], angles[place + 1], xtol=1e-12, disp=False))
-        for place in np.flatnonzero(signs[1:] != signs[:-1])
+        float(brentq(at, angles[index], angles[index + 1], xtol=1e-12, disp=False))
+        for index in np.flatnonzero(signs[1:] != signs[:-1])
     ]
 
 
-def _bounded(found: list[Ends], middle: float, width: float, last: float) -> list[Ends]:
+def _bounded(intervals: list[Ends], middle: float, width: float, last: float) -> list[Ends]:
     """Return intervals that end at the last values tried: the instruments rule out values far enough away."""
     edge = width * tan(last)
-    return [(max(low, middle - edge), min(high, middle + edge)) for low, high in found]
+    return [(max(low, middle - edge), min(high, middle + edge)) for low, high in intervals]

@@ -137,7 +137,8 @@ def variance_allowance(log_scale: float, alpha: float) -> float:
     """
     changes, weights = _laplace_nodes(log_scale)
     z = float(-ndtri(alpha / 2))
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
 
     def missed(root: float) -> float:
         return float(2 * ndtr(-z * root * np.exp(changes)) @ weights)

@@ -225,7 +225,7 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
         refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
     if question.unit is Unit.OUTCOME:
-        result = runs(partial(outcome_event_study, place=place))(session, question)
+        result = runs(partial(outcome_event_study, base_period=place))(session, question)
     else:
         result = runs(partial(record_event_study, place=place))(session, question)
     details = panel_facts(session.study, (rows, public.rows))

@@ -56,7 +56,7 @@ class Outcomes:
     @property
     def measured_before(self) -> list[tuple[int, int]]:
         """The places of outcomes that were measured before, each with the place of that number."""
-        return [(place, column) for place, column in enumerate(self.earlier) if column is not None]
+        return [(index, column) for index, column in enumerate(self.earlier) if column is not None]
 
     @property
     def widths(self) -> list[Fraction]:
@@ -70,10 +70,10 @@ class Outcomes:
     def numbers(self, table: Table) -> list[NDArray[np.int64]]:
         """Return what is compared, in steps of its range: outcomes, less slopes times what was measured before."""
         numbers = [table.outcome, *table.measures[: len(self.names) - 1]]
-        for place, column in self.measured_before if self.slopes else []:
-            slope = self.slopes[place]
+        for index, column in self.measured_before if self.slopes else []:
+            slope = self.slopes[index]
             above = slope * (OUTCOME_STEPS - table.measures[column])
-            numbers[place] = (SLOPE_PARTS * numbers[place] + above) // (SLOPE_PARTS + slope)
+            numbers[index] = (SLOPE_PARTS * numbers[index] + above) // (SLOPE_PARTS + slope)
         return numbers
 
     @property

@@ -40,9 +40,10 @@ class PublicRows:
     covariates : mapping of str to ndarray of float64
         By name: values inside their bounds, or codes of labels in the order of their declaration.
     arm, treated : ndarray
-        Place of each row's arm, and whether it is another than the reference. Public with outcomes alone
-    private. cluster : ndarray of int, or None
-        Place of each row's cluster. Public with outcomes alone private.
+        Place of each row's arm, and whether it is another than the reference. Public where outcomes alone
+        are private.
+    cluster : ndarray of int, or None
+        Place of each row's cluster. Public where outcomes alone are private.
     """
 
     _table: Table

@@ -68,7 +68,7 @@ def arms_design(public: PublicData, question: Question) -> ArmsDesign:
     if question.method == "matching":
         return _matched(public.columns, question)
     width = public.study.outcome_bounds.width
-    arms = tuple(PlainArm(place, ArmMean(width, size)) for place, size in enumerate(public.arm_sizes))
+    arms = tuple(PlainArm(index, ArmMean(width, size)) for index, size in enumerate(public.arm_sizes))
     caveats = causal_caveats(public.study, question.estimand)
     return ArmsDesign("means of the arms", ArmMeans(arms), caveats)
 
@@ -89,7 +89,14 @@ def _weighted(people: PublicRows, question: Question) -> ArmsDesign:
     caveats: list[Fact] = [Caveat.IMBALANCE]
     caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
     features = covariate_features(people)
-    design = _adjusted("balancing weights in each arm", people, features, scores, statistics, caveats)
+    design = _adjusted(
+        "balancing weights in each arm",
+        people,
+        features=features,
+        scores=scores,
+        statistics=statistics,
+        caveats=caveats,
+    )
     return replace(design, details={"bias_allowed_standard_errors": bias})
 
 
@@ -122,16 +129,23 @@ def _matched(people: PublicRows, question: Question) -> ArmsDesign:
         matched = matched_coefficients(
             people.arm == code,
             scores[:, code],
-            features.values,
-            settings.neighbours,
-            assumed_sd(people.study.outcome_range),
-            _unit_noise(question),
+            features=features.values,
+            neighbours=settings.neighbours,
+            sd=assumed_sd(people.study.outcome_range),
+            noise_variance=_unit_noise(question),
         )
         pairs = score_pairs(np.zeros(len(matched.rows), dtype=np.intp), scores[matched.rows, code])
         statistics.append(WeightedArm.of(width, matched.rows, matched.coefficients, pairs))
         limits.append(f"{people.study.treatment_labels[code]}: {matched.limit}")
     caveats = [Caveat.MATCHING_BIAS]
-    design = _adjusted("matching on the multinomial score", people, features, scores, statistics, caveats)
+    design = _adjusted(
+        "matching on the multinomial score",
+        people,
+        features=features,
+        scores=scores,
+        statistics=statistics,
+        caveats=caveats,
+    )
     return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
 
 
@@ -148,7 +162,7 @@ def _adjusted(
         ArmMeans(tuple(statistics), people),
         adjusted_caveats(people.study, *caveats),
         diagnostics=arm_balance(
-            features, scores, [(one.rows, one.form) for one in statistics], people.study.treatment_labels
+            features, scores, [(arm.rows, arm.form) for arm in statistics], people.study.treatment_labels
         ),
     )
 

@@ -79,11 +79,11 @@ def plain_means(public: PublicData, question: Question) -> Prepared[MeasureResul
     lo, hi = study.outcome_range
     arms = PlainArm(1, ArmMean(hi - lo, treated)), PlainArm(0, ArmMean(hi - lo, control))
     effect = LinearEffect(
-        "means of both arms",
-        np.empty(0),
-        None,
-        causal_caveats(study, question.estimand),
-        {"rows": public.rows, "treated": treated, "control": control},
+        method="means of both arms",
+        coefficients=np.empty(0),
+        pairs=None,
+        not_covered=causal_caveats(study, question.estimand),
+        details={"rows": public.rows, "treated": treated, "control": control},
     )
     return measured(public, question, ArmPair(ArmMeans(arms), effect, PLAIN_PAGES))
 
@@ -164,7 +164,8 @@ def released_means(
     """Return what was released as means of both arms with their error."""
     low, high = map(float, outcome_range)
     uncertainties = [
-        known_error(*one, bounds.variance_cap) for bounds, one in zip(pair, released_pairs, strict=True)
+        known_error(*released, bounds.variance_cap)
+        for bounds, released in zip(pair, released_pairs, strict=True)
     ]
     values = low + float(released_pairs[0][0]), low + float(released_pairs[1][0])
     sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)

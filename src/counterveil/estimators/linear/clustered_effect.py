@@ -80,7 +80,13 @@ class ClusteredForm:
         share = asked_share(question.settings)
         if share is None and freedom >= LEAST_FREEDOM:
             share = clustered_chosen_share(bounds, clusters, question, freedom)
-        return cls(effect, outcomes, freedom, bounds, Fraction(0) if share is None else share)
+        return cls(
+            effect=effect,
+            outcomes=outcomes,
+            freedom=freedom,
+            sensitivity=bounds,
+            share=Fraction(0) if share is None else share,
+        )
 
     @property
     def enough(self) -> bool:
@@ -183,7 +189,7 @@ def _few_clusters(column: str, clusters: ClusteredForm) -> CounterveilError:
 def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:
     """Return what an interval does not cover: that of the estimator, and dependence beyond clusters."""
     # Residual totals of clusters hold every heteroskedasticity.
-    kept_caveats = (one for one in effect.not_covered if one is not Caveat.UNEVEN_VARIANCE)
+    kept_caveats = (caveat for caveat in effect.not_covered if caveat is not Caveat.UNEVEN_VARIANCE)
     return (*kept_caveats, Caveat.CLUSTERS_DEPEND)
 
 

@@ -57,7 +57,14 @@ class Spectrum:
         held = ArmRows.of(features, rows) if held is None else held
         centre = held.totals / len(rows)
         covariance = held.products / len(rows) - np.outer(centre, centre)
-        return cls(rows, centre, covariance, float(weights[rows] @ weights[rows]), shape, held)
+        return cls(
+            rows=rows,
+            centre=centre,
+            covariance=covariance,
+            weight=float(weights[rows] @ weights[rows]),
+            shape=shape,
+            held=held,
+        )
 
     def explained(self, strength: float) -> float:
         """Return how many degrees of freedom the slopes take."""

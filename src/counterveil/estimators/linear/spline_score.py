@@ -48,7 +48,7 @@ class ScoredRows:
 def covariate_rows(rows: PublicRows) -> ComputedRows:
     """Return a row (n,) of values or codes for each covariate, read where it is."""
     names = list(rows.study.covariates)
-    return ComputedRows(len(names), lambda place: rows.covariates[names[place]])
+    return ComputedRows(len(names), lambda index: rows.covariates[names[index]])
 
 
 class ColumnLogistic:
@@ -57,7 +57,10 @@ class ColumnLogistic:
     def __init__(
         self, columns: FeatureRows, treated: NDArray[np.bool_], penalty: float, kind: Kind = np.float64
     ) -> None:
-        self.columns, self.treated, self.penalty, self.kind = columns, treated, penalty, kind
+        self.columns = columns
+        self.treated = treated
+        self.penalty = penalty
+        self.kind = kind
         # The weights of the last gradient, and the probabilities there.
         self.last: tuple[Floats, NDArray[np.floating]] | None = None
 
@@ -74,9 +77,9 @@ class ColumnLogistic:
         total = np.zeros(len(weights))
         rounded: NDArray[np.floating] = weights.astype(self.kind)
         chance: NDArray[np.floating] = np.empty(rows, self.kind)
-        for part, block in column_products.blocks(self.columns, 0, rows, self.kind):
-            expit(rounded[:-1] @ block + rounded[-1], out=chance[part])
-            residual = chance[part] - self.treated[part]
+        for span, block in column_products.blocks(self.columns, 0, rows, self.kind):
+            expit(rounded[:-1] @ block + rounded[-1], out=chance[span])
+            residual = chance[span] - self.treated[span]
             total[:-1] += block @ residual
             total[-1] += residual.sum()
         self.last = (weights, chance)
@@ -199,7 +202,7 @@ def _clipped_covariates(rows: PublicRows) -> tuple[FeatureRows, NDArray[np.intp]
         share = np.bincount(codes.astype(np.intp), minlength=count) / rows.rows
         largest = np.where((share > 0.0) & (share < 1.0), np.maximum(share, 1.0 - share), np.inf)
         out = cut[next_row : next_row + count]
-        write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, out)
+        write_levels(codes, np.arange(count), low=-share / largest, high=(1.0 - share) / largest, out=out)
         next_row += count
     knotted = np.flatnonzero(np.isfinite(cuts) & (deviations > 0.0))
     return cut, knotted, deviations[knotted]

@@ -87,7 +87,8 @@ class SurvivalAnswers:
         shown = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
         variance = float(curves.sampling[arm, place, place])
         noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
-        slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
+        slack = float(curves.slack[arm, place])
+        bias = float(curves.grouping[arm, place])
         heavy = self.heavy * float(curves.heaviness[arm, place])
         size = float(self._sizes(arm)[place])
         return Probability(*shown, variance, noise, size, heavy, slack, bias)
@@ -107,8 +108,10 @@ class SurvivalAnswers:
         tuple of (ndarray, ndarray)
             Lower and upper ends, each of shape (J + 1,).
         """
-        curves, normal = self.curves, quantiles(level, 0.0)[0]
-        middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
+        curves = self.curves
+        normal = quantiles(level, 0.0)[0]
+        middle = curves.survival[arm, 1:]
+        slack = curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
         several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
         heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
@@ -204,15 +207,23 @@ class SurvivalAnswers:
         variance = float(weights @ self.curves.sampling[arm] @ weights)
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
-        estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
-        bias, curvature = (
-            float(weights @ self.curves.grouping[arm]),
-            float(self._thinning_weights @ self.curves.shown[arm]),
-        )
+        estimate = float(weights @ self.curves.shown[arm])
+        middle = float(weights @ self.curves.survival[arm])
+        bias = float(weights @ self.curves.grouping[arm])
+        curvature = float(self._thinning_weights @ self.curves.shown[arm])
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
         return Area(
-            estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, curvature, steps
+            estimate=estimate,
+            middle=middle - rest,
+            variance=variance,
+            noise=noise,
+            limits=limits,
+            heavy=self.heavy,
+            slack=rest,
+            bias=bias,
+            curvature=curvature,
+            steps=steps,
         )
 
     def area_gap(self) -> Area:
@@ -223,12 +234,18 @@ class SurvivalAnswers:
         Area
             The difference, with its error.
         """
-        one, other = self.area(1), self.area(0)
-        rest, end = one.slack + other.slack, float(self.edges[-1])
-        noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
-        variance = one.variance + other.variance
-        apart = (one.estimate - other.estimate, one.middle - other.middle)
-        off = (joint_bias(one.bias, other.bias), one.curvature - other.curvature, one.steps - other.steps)
+        treated = self.area(1)
+        control = self.area(0)
+        rest = treated.slack + control.slack
+        end = float(self.edges[-1])
+        noise = max(treated.noise + control.noise - 2 * self._shared, 0.0)
+        variance = treated.variance + control.variance
+        apart = (treated.estimate - control.estimate, treated.middle - control.middle)
+        off = (
+            joint_bias(treated.bias, control.bias),
+            treated.curvature - control.curvature,
+            treated.steps - control.steps,
+        )
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
@@ -300,6 +317,17 @@ def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers
         shares = np.clip(people, 0.0, None)
         several = len(shares) > 1
         curves = standardised(
-            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of, lengths
+            blocks,
+            shares / max(shares.sum(), 1e-9),
+            per_person=1 / tables.totals[0] if several else 0.0,
+            of=of,
+            lengths=lengths,
         )
-    return SurvivalAnswers(curves, edges, tables.convention, tables.heavy, tables.cut, ties=ties)
+    return SurvivalAnswers(
+        curves=curves,
+        edges=edges,
+        convention=tables.convention,
+        heavy=tables.heavy,
+        cut=tables.cut,
+        ties=ties,
+    )

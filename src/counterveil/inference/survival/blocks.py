@@ -74,7 +74,7 @@ class Blocks:
 
     def event_rows(self, cause: int | None = None) -> Floats:
         """Return the matrix (J, M) that makes events of a table: those of one cause, or of all."""
-        chosen = [float(one == cause or cause is None) for one in range(self.causes)]
+        chosen = [float(number == cause or cause is None) for number in range(self.causes)]
         return np.hstack([np.kron([*chosen, 0.0], np.eye(self.cells)), np.zeros((self.cells, 1))])
 
     @cached_property
@@ -118,7 +118,7 @@ class Blocks:
     def event_variances(self) -> Floats:
         """Variance of the noise of events in a cell by cause, and of any event in the last row, (K + 1, J)."""
         rows = (self.event_rows(cause) for cause in (*range(self.causes), None))
-        return np.array([((one @ self.noise.covariance) * one).sum(axis=1) for one in rows])
+        return np.array([((matrix @ self.noise.covariance) * matrix).sum(axis=1) for matrix in rows])
 
     @cached_property
     def known(self) -> Floats:

@@ -56,11 +56,11 @@ class NoisyHistograms:
         """Raise ValueError where the parts do not belong together."""
         sound = (
             len(self.numbers) == len(self.design) == len(self.left_out) == 2
-            and all(0 <= one <= 1 for one in self.left_out)
-            and all(len(one) == len(self.edges) - 1 >= 2 for one in self.numbers)
+            and all(0 <= value <= 1 for value in self.left_out)
+            and all(len(value) == len(self.edges) - 1 >= 2 for value in self.numbers)
             and len(self.totals) <= 2
             and self.noise_sd >= 0
-            and all(one > 0 for one in (*self.design, *self.totals, self.inflation))
+            and all(value > 0 for value in (*self.design, *self.totals, self.inflation))
             and all(later > earlier for earlier, later in pairwise(self.edges))
         )
         if not sound:
@@ -86,7 +86,8 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     worth = size / (np.array(tables.design) * tables.inflation)[:, None]
     falling = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=1)
     shared = np.minimum(falling[:, :, None], falling[:, None, :]) - falling[:, :, None] * falling[:, None, :]
-    slack, off = np.zeros_like(curves), np.zeros_like(curves)
+    slack = np.zeros_like(curves)
+    off = np.zeros_like(curves)
     slack[~is_known, 1:-1] = 1.0
     off[:, 1:-1] = np.array(tables.left_out)[:, None]
     return SurvivalAnswers(

@@ -92,7 +92,7 @@ class HazardRatio:
         """The ratio at which the score is 0; 0 or infinite where an arm's events are lost in the noise."""
         return exp(self._logarithm)
 
-    def _sd(self, part: str) -> float:
+    def _sd(self, field_name: str) -> float:
         logarithm = self._logarithm
         if not isfinite(logarithm):
             return inf
@@ -100,7 +100,7 @@ class HazardRatio:
         slope = (self.score(logarithm - step).difference - self.score(logarithm + step).difference) / (
             2 * step
         )
-        return exp(logarithm) * sqrt(getattr(self.score(logarithm), part)) / slope if slope > 0 else inf
+        return exp(logarithm) * sqrt(getattr(self.score(logarithm), field_name)) / slope if slope > 0 else inf
 
     @property
     def sampling_sd(self) -> float:
@@ -143,8 +143,8 @@ class HazardRatio:
     @property
     def proportionality(self) -> LogRank:
         """Test that the ratio is the same at all times: its change along time is 0."""
-        found = self._logarithm
-        return _score(self.tables, self.cause, found if isfinite(found) else 0.0, trend=True)
+        logarithm = self._logarithm
+        return _score(self.tables, self.cause, logarithm if isfinite(logarithm) else 0.0, trend=True)
 
 
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:
@@ -159,7 +159,9 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
 @lru_cache(maxsize=512)
 def _score(tables: NoisyTables, cause: int | None, logarithm: float, trend: bool = False) -> LogRank:
     middles = np.array(tables.edges[1:]) + np.array(tables.edges[:-1])
-    return score(blocks_of(tables), tables.heavy, logarithm, cause, middles if trend else None)
+    return score(
+        blocks_of(tables), tables.heavy, logarithm=logarithm, cause=cause, times=middles if trend else None
+    )
 
 
 def score(
@@ -211,4 +213,11 @@ def score(
     variance = blocks.inflation * (happened + unsure / max(happened, sqrt(unsure)))
     either = np.abs(np.sum(by_people * blocks.either.reshape(strata, 2, cells) * people, axis=(0, 2)))
     bias = joint_bias(*map(float, either))
-    return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known_cells.min()), bias)
+    return LogRank(
+        difference=difference,
+        variance=variance,
+        noise=max(noise, 0.0),
+        heavy=heavy * tail,
+        cells=int(known_cells.min()),
+        bias=bias,
+    )

@@ -40,7 +40,7 @@ def heaped_unit(edges: Floats, counts: Floats, design: Floats, noise_sd: float) 
     variances = (
         (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2) / lengths[1:-1] ** 2 * 1.5
     )
-    seen = 0.0
+    largest_unit = 0.0
     first = 10.0 ** floor(np.log10(lengths.mean() * _FINEST))
     for unit in (first * step * ten for ten in (1, 10) for step in (1, 2, 5)):
         held = np.diff(np.floor(edges / unit + ROUNDING))[1:-1] * unit / lengths
@@ -49,14 +49,14 @@ def heaped_unit(edges: Floats, counts: Floats, design: Floats, noise_sd: float) 
         evidence = float(np.sum(expected * above / variances))
         is_seen = power > 0 and evidence > max(_SEEN * sqrt(power), _PART_ROUNDED * power)
         if is_seen and not (whole_numbers and unit >= 1):
-            seen = unit
-    return seen
+            largest_unit = unit
+    return largest_unit
 
 
 def _with_their_points(counts: Floats, points: NDArray[np.bool_]) -> Floats:
     """Return the counts (2, J) of cells, of which those of points are added to the cell before, which they end."""
     cell = np.maximum(np.cumsum(~points) - 1, 0)
-    return np.array([np.bincount(cell, weights=one, minlength=int((~points).sum())) for one in counts])
+    return np.array([np.bincount(cell, weights=of_arm, minlength=int((~points).sum())) for of_arm in counts])
 
 
 def _beside(cells: Floats) -> Floats:

@@ -54,7 +54,8 @@ def aipw_effect(x: Floats, t: Floats, y: Floats) -> float:
 
 def robust_effect(models: FoldNuisances, x: Floats, t: Floats, y: Floats) -> float:
     """Return the mean doubly robust score of the rows under the models."""
-    first, second = models.treated(x), models.control(x)
+    first = models.treated(x)
+    second = models.control(x)
     p = np.clip(models.propensity(x), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
     score = first - second + t * (y - first) / p - (1 - t) * (y - second) / (1 - p)
     return float(score.mean())

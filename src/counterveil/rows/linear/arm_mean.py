@@ -85,7 +85,14 @@ class WeightedArm:
         factor = 1 + exact(bias, "bias") ** 2
         variance = WithBias(paired_variance(coefficients, *pairs), factor)
         largest = variance.largest_row(len(rows))
-        return cls(rows, form, variance, LinearEstimate(width, form.largest, form.squares, largest, factor))
+        return cls(
+            rows,
+            form,
+            variance,
+            LinearEstimate(
+                width=width, largest=form.largest, squares=form.squares, largest_row=largest, factor=factor
+            ),
+        )
 
     @property
     def size(self) -> int:
@@ -127,7 +134,14 @@ class ArmMeans:
 
         `means` and `variances` are the names of the releases in the plan.
         """
-        return release_means(gate, self._exact(gate), self.bounds, with_variance, means, variances)
+        return release_means(
+            gate,
+            self._exact(gate),
+            bounds=self.bounds,
+            with_variance=with_variance,
+            means=means,
+            variances=variances,
+        )
 
     def _exact(self, gate: Gate) -> list[ExactMean]:
         if self.rows is not None:
@@ -151,11 +165,11 @@ def release_means(
 ) -> list[tuple[Released, Released | None]]:
     """Return exact means, of each arm by place, as they are released under these names, with their variances."""
     pairs: list[tuple[Released, Released | None]] = []
-    for place, (mean, variance) in enumerate(exact_means):
-        released = gate.release(means[place], mean, bounds[place].estimate)
+    for arm, (mean, variance) in enumerate(exact_means):
+        released = gate.release(means[arm], mean, bounds[arm].estimate)
         released_variance = None
-        if with_variance[place]:
-            released_variance = gate.release(variances[place], variance, bounds[place].variance)
+        if with_variance[arm]:
+            released_variance = gate.release(variances[arm], variance, bounds[arm].variance)
         pairs.append((released, released_variance))
     return pairs
 

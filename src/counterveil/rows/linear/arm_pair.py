@@ -62,6 +62,10 @@ def arm_part(
         own_variance = paired_variance(own_coefficients, first[chosen], second[chosen])
     raised = WithBias(own_variance, factor)
     bounds = LinearEstimate(
-        rows.study.outcome_bounds.width, form.largest, form.squares, raised.largest_row(rows.rows), factor
+        width=rows.study.outcome_bounds.width,
+        largest=form.largest,
+        squares=form.squares,
+        largest_row=raised.largest_row(rows.rows),
+        factor=factor,
     )
     return WeightedArm(np.arange(rows.rows), form, raised, bounds)

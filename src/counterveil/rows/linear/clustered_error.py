@@ -114,7 +114,7 @@ class ClusterForm:
         low = np.bincount(self.cell, product & ((1 << _HALF_BITS) - 1), cells)
         high = np.bincount(self.cell, product >> _HALF_BITS, cells)
         sums = [(int(above) << _HALF_BITS) + int(below) for above, below in zip(high, low, strict=True)]
-        return [sums[place : place + 2] for place in range(0, cells, 2)]
+        return [sums[first : first + 2] for first in range(0, cells, 2)]
 
     @property
     def largest_change(self) -> float:
@@ -173,8 +173,8 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
     coefficient = np.ldexp(form.units.astype(np.float64), -form.bits)
 
     def summed(values: NDArray[np.int64] | Floats) -> Floats:
-        found: Floats = np.bincount(cell, values.astype(np.float64), 2 * count).astype(np.float64)
-        return found.reshape(count, 2)
+        sums: Floats = np.bincount(cell, values.astype(np.float64), 2 * count).astype(np.float64)
+        return sums.reshape(count, 2)
 
     # Units are below 2**30: sums of up to 2**23 of them in doubles are exact, as are those of their halves.
     signed, sizes = (summed(values).astype(np.int64) for values in (form.units, np.abs(form.units)))
@@ -185,7 +185,16 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
     varies = squared_residuals > 1e-12 * squares
     ratio = np.sqrt(np.divide(squares, squared_residuals, out=np.ones_like(squared_residuals), where=varies))
     factors = np.rint(np.ldexp(ratio, FACTOR_BITS)).astype(np.int64)
-    return ClusterForm(cell, form.units, form.bits, signed, sizes, squares, turned, factors)
+    return ClusterForm(
+        cell=cell,
+        units=form.units,
+        bits=form.bits,
+        signed=signed,
+        sizes=sizes,
+        squares=squares,
+        turned=turned,
+        factors=factors,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +231,11 @@ class ClusteredOutcomes:
         low, high = self.rows.study.outcome_range
         change = Fraction(self.clusters.largest_change) + self.clusters.rounding
         return ClusteredEstimate(
-            high - low, self.form.largest, change, Fraction(self.clusters.cap), self.factor
+            width=high - low,
+            largest=self.form.largest,
+            change=change,
+            cap_of_range=Fraction(self.clusters.cap),
+            factor=self.factor,
         )
 
     def release(

@@ -87,4 +87,10 @@ def linear_bounds(rows: PublicRows, form: LinearForm, variance: VarianceForm) ->
     """Return how far one outcome of these rows moves a weighted sum and its variance."""
     lo, hi = rows.study.outcome_range
     factor = variance.factor if isinstance(variance, WithBias) else Fraction(1)
-    return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(rows.rows), factor)
+    return LinearEstimate(
+        width=hi - lo,
+        largest=form.largest,
+        squares=form.squares,
+        largest_row=variance.largest_row(rows.rows),
+        factor=factor,
+    )

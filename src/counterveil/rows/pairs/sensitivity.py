@@ -15,9 +15,12 @@ MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 LEAST_PROPENSITY = 0.02
 # A bias that models left is at most what curves and products may do, in standard deviations of outcomes.
 MOST_LEFT = 0.35
-# How far scores of searched outcomes reach, beside outcomes times weights, how many octaves below that clips
-# are tried, and how far from their centre the innermost outcomes lie, in halves of the range.
-WIDEST, OCTAVES, INNERMOST = 1.3, 6, 0.55 / 64
+# How far scores of searched outcomes reach, beside outcomes times weights.
+WIDEST = 1.3
+# How many octaves below that clips are tried.
+OCTAVES = 6
+# How far from their centre the innermost outcomes lie, in halves of the range.
+INNERMOST = 0.55 / 64
 # Some row's largest weight is at least this, and the sum of tilts at most this part of the rows; caps are
 # larger.
 _LEAST_WEIGHT = {Estimand.ATE: (2.0, 1.0), Estimand.ATO: (0.5, 0.25)}
@@ -26,7 +29,7 @@ _LEAST_WEIGHT = {Estimand.ATE: (2.0, 1.0), Estimand.ATO: (0.5, 0.25)}
 def score_amounts(budget: Budget, searched: bool) -> list[Fraction]:
     """Return the epsilons that the score may have, the largest first, by whether the place is searched."""
     rest = 1 - PLACE_PART if searched else Fraction(1)
-    return [budget.epsilon * rest * (1 - part) for part in MODEL_PARTS]
+    return [budget.epsilon * rest * (1 - share) for share in MODEL_PARTS]
 
 
 def least_part(estimand: Estimand, searched: bool) -> Fraction:
