@@ -26,10 +26,14 @@ from counterveil.estimators.linear.spline_score import ScoredRows, arm_terms
 from counterveil.estimators.linear.weighting_design import features_of
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.propensity import fit_multinomial
+from counterveil.privacy import exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import ArmMean
+from counterveil.rows.linear.variance_forms import WithBias
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.rows.public import PublicData, PublicRows
 from counterveil.settings import Arms, Weighting
 from counterveil.settings.methods import assumed_sd
@@ -80,11 +84,13 @@ def _weighted(people: PublicRows, question: Question) -> ArmsDesign:
     supposed = WeightSettings(sd, sd)
     width = people.study.outcome_bounds.width
     bias = settings.allowed_bias(people.study.randomised is True, len(people.study.covariates))
+    factor = 1 + exact(bias, "bias") ** 2
     statistics = []
     for rows, weights, balanced in balanced_arms(people, scores, _unit_noise(question), supposed):
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
         pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced)
-        statistics.append(WeightedArm.of(width, rows, weights, pairs, bias=bias))
+        variance = WithBias(paired_variance(weights, *pairs), factor)
+        statistics.append(WeightedArm.of(width, rows, linear_form(weights), variance))
         del balanced
     caveats: list[Fact] = [Caveat.IMBALANCE]
     caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
@@ -135,7 +141,9 @@ def _matched(people: PublicRows, question: Question) -> ArmsDesign:
             noise_variance=_unit_noise(question),
         )
         pairs = score_pairs(np.zeros(len(matched.rows), dtype=np.intp), scores[matched.rows, code])
-        statistics.append(WeightedArm.of(width, matched.rows, matched.coefficients, pairs))
+        variance = WithBias(paired_variance(matched.coefficients, *pairs), Fraction(1))
+        form = linear_form(matched.coefficients)
+        statistics.append(WeightedArm.of(width, matched.rows, form, variance))
         limits.append(f"{people.study.treatment_labels[code]}: {matched.limit}")
     caveats = [Caveat.MATCHING_BIAS]
     design = _adjusted(

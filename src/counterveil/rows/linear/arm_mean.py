@@ -4,8 +4,12 @@
     weighted:  T_a = sum_{i in a} c_i y_i,    V_a from pairs or lines among the rows of arm a,
 
 with public coefficients c. Means are above the lower end of the outcomes' range. As an arm's numbers read its
-own rows alone, all arms can spend the whole budget in parallel.
+own rows alone, all arms can spend the whole budget in parallel. The means behind an adjusted effect of two arms
+are weighted ones: T_1 - T_0 is the effect where coefficients of the controls change their sign.
 """
+
+# Proof: arm_mean.proof.md
+# Proof: arm_pair.proof.md
 
 from __future__ import annotations
 
@@ -19,12 +23,10 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.data.domains import outcome_unit
 from counterveil.numerics.arm_totals import Arm
-from counterveil.privacy import exact
-from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import ArmMean, LinearEstimate
-from counterveil.rows.linear.variance_forms import VarianceForm, WithBias
-from counterveil.rows.linear.weighted_outcomes import STEP_BITS
-from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
+from counterveil.rows.linear.variance_forms import VarianceForm
+from counterveil.rows.linear.weighted_outcomes import STEP_BITS, bounds_of_forms
+from counterveil.rows.linear.weighted_sum import LinearForm
 from counterveil.rows.outcome_numbers import Outcomes, totals_by_arm
 from counterveil.rows.public import PublicRows, private_table
 from counterveil.session import Gate, Released
@@ -69,30 +71,10 @@ class WeightedArm:
 
     @classmethod
     def of(
-        cls,
-        width: Fraction,
-        rows: NDArray[np.intp],
-        coefficients: NDArray[np.float64],
-        pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
-        *,
-        bias: float = 0.0,
+        cls, width: Fraction, rows: NDArray[np.intp], form: LinearForm, variance: VarianceForm
     ) -> WeightedArm:
-        """Return the mean with coefficients (m,) of the arm's rows (m,), its variance from pairs of places among them.
-
-        `width` is that of the outcomes' range, `bias` what the variance allows for bias, in standard errors.
-        """
-        form = linear_form(coefficients)
-        factor = 1 + exact(bias, "bias") ** 2
-        variance = WithBias(paired_variance(coefficients, *pairs), factor)
-        largest = variance.largest_row(len(rows))
-        return cls(
-            rows,
-            form,
-            variance,
-            LinearEstimate(
-                width=width, largest=form.largest, squares=form.squares, largest_row=largest, factor=factor
-            ),
-        )
+        """Return the mean with the coefficients of a form, of outcomes in a range of this width, with its bounds."""
+        return cls(rows, form, variance, bounds_of_forms(width, len(rows), form, variance))
 
     @property
     def size(self) -> int:
