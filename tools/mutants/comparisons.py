@@ -44,7 +44,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         _CLUSTERS,
         about="residuals around zero",
     ),
-    _of("cluster_form._freedom", "- shared - shared.T", "- shared", _CLUSTERS),
+    _of("cluster_freedom.freedom_at", "- shared - shared.T", "- shared", _CLUSTERS),
     _of("clusters.known_sd", "** 2 * self.extra", "* self.extra", _CLUSTERS),
     _of(
         "clustered_trial.compared",

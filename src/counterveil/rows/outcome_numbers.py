@@ -100,6 +100,11 @@ class Outcomes:
         return sqrt((count + 1) * (count + 2) / 6) if self._even else sum(sizes)
 
 
+def outcome_of(table: Table, number: int) -> NDArray[np.int64]:
+    """Return one of a table's outcomes in whole steps, the primary one being number 0."""
+    return table.outcome if number == 0 else table.measures[number - 1]
+
+
 def totals_by_arm(source: Backend, outcomes: Outcomes) -> list[list[Arm]]:
     """Return for every outcome the exact totals of every arm, the reference or control first."""
     arms = len(source.study.treatment_labels)

@@ -16,6 +16,7 @@ import numpy as np
 
 from counterveil.errors import CounterveilError
 from counterveil.estimators.linear.budget_split import TYPICAL_SD
+from counterveil.estimators.linear.cluster_freedom import degrees_of_freedom, expected_error
 from counterveil.estimators.linear.diagnostics import treatment_shares
 from counterveil.estimators.linear.linear_estimator import LinearEffect
 from counterveil.estimators.method import Prepared
@@ -75,7 +76,7 @@ class ClusteredForm:
             effect.rows or rows, effect.coefficients, exact(sqrt(effect.factor), "bias")
         )
         clusters = outcomes.clusters
-        freedom = clusters.freedom if min(clusters.clusters_by_arm) >= FEWEST_CLUSTERS else 0.0
+        freedom = degrees_of_freedom(clusters) if min(clusters.clusters_by_arm) >= FEWEST_CLUSTERS else 0.0
         bounds = outcomes.bounds
         share = asked_share(question.settings)
         if share is None and freedom >= LEAST_FREEDOM:
@@ -164,7 +165,9 @@ def clustered_chosen_share(
     sensitivity: ClusteredEstimate, clusters: ClusterForm, question: Question, freedom: float
 ) -> Fraction:
     """Return the share for the standard error of the shortest expected interval; reads public numbers only."""
-    typical = float(sensitivity.factor * sensitivity.width * TYPICAL_SD) * clusters.typical(_CORRELATION)
+    typical = float(sensitivity.factor * sensitivity.width * TYPICAL_SD) * expected_error(
+        clusters, _CORRELATION
+    )
     wide = t_factor(freedom, 1 - question.level)
 
     def expected(share: Fraction) -> float:

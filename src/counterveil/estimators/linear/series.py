@@ -63,11 +63,6 @@ MODEL = "model"
 EFFECTS = "effects"
 SIZE = "size of residuals"
 SQUARES = "squares of residuals"
-# Parts of the budget in percent: levels, both searches for a size, both squares, the model; effects take the
-# rest.
-_FEW_COVARIATES = (4, 7, 2, 20)
-_MANY_COVARIATES = (4, 7, 2, 45)
-_PURE = (5, 18, 4, 25)
 # The share of residuals that is clipped, times rows and mu a weight of first degree: in the first look and
 # the last.
 _CLIPPED = (2.4, 1.2)
@@ -100,6 +95,38 @@ _NOT_COVERED = (
     Caveat.BEYOND_COVARIATES,
     Caveat.COVERAGE_MEASURED,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPercents:
+    """Parts of the budget in percent; effects take the rest.
+
+    Attributes
+    ----------
+    levels : int
+        Mean outcomes of both arms.
+    sizes : int
+        Both searches for a size of residuals.
+    squares : int
+        Squares of residuals, in both looks.
+    model : int
+        The first model of outcomes and effects.
+    """
+
+    levels: int
+    sizes: int
+    squares: int
+    model: int
+
+    @property
+    def effects(self) -> int:
+        """The part of the last look."""
+        return 100 - self.levels - self.sizes - self.squares - self.model
+
+
+_FEW_COVARIATES = BudgetPercents(levels=4, sizes=7, squares=2, model=20)
+_MANY_COVARIATES = BudgetPercents(levels=4, sizes=7, squares=2, model=45)
+_PURE = BudgetPercents(levels=5, sizes=18, squares=4, model=25)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +184,7 @@ def _noise(public: PublicRows, question: CateQuestion, largest: int, first: int)
     are clipped less closely.
     """
     share = float(np.mean(public.treated))
-    effects_share = _effects_part(_parts(len(public.study.covariates), question.budget.pure)) / 100
+    effects_share = _budget_percents(len(public.study.covariates), question.budget.pure).effects / 100
     if question.budget.pure:
         size = largest
         sd = _PURE_CLIP_SDS * TYPICAL_SD * sqrt(largest) / (effects_share * float(question.budget.epsilon))
@@ -210,25 +237,20 @@ def _mu(question: CateQuestion) -> float:
     return _PURE_MU * float(budget.epsilon) if budget.pure else float(mu_of(budget.epsilon, budget.delta))
 
 
-def _parts(covariates: int, pure: bool) -> tuple[int, int, int, int]:
-    """Return the parts of levels, sizes, squares and the model in percent, for this many covariates."""
+def _budget_percents(covariates: int, pure: bool) -> BudgetPercents:
+    """Return how the budget is split for this many covariates."""
     if pure:
         return _PURE
     return _FEW_COVARIATES if covariates <= FEW else _MANY_COVARIATES
 
 
-def _effects_part(percents: tuple[int, int, int, int]) -> int:
-    return 100 - sum(percents)
-
-
 def _plan(functions: Functions, question: CateQuestion) -> Plan:
-    percents = _parts(len(functions.public.study.covariates), question.budget.pure)
-    levels, sizes, squares, model = percents
-    shares = {LEVELS: Fraction(levels, 100), MODEL: Fraction(model, 100)}
-    shares[EFFECTS] = Fraction(_effects_part(percents), 100)
+    percents = _budget_percents(len(functions.public.study.covariates), question.budget.pure)
+    shares = {LEVELS: Fraction(percents.levels, 100), MODEL: Fraction(percents.model, 100)}
+    shares[EFFECTS] = Fraction(percents.effects, 100)
     searched = [step for look in (1, 2) for step in search_names(f"{SIZE} {look}")]
-    shares |= dict.fromkeys(searched, Fraction(sizes, 100 * len(searched)))
-    shares |= {f"{SQUARES} {look}": Fraction(squares, 200) for look in (1, 2)}
+    shares |= dict.fromkeys(searched, Fraction(percents.sizes, 100 * len(searched)))
+    shares |= {f"{SQUARES} {look}": Fraction(percents.squares, 200) for look in (1, 2)}
     vectors = (LEVELS, MODEL, EFFECTS, f"{SQUARES} 1", f"{SQUARES} 2")
     return Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(vectors, Kind.VECTOR))
 

@@ -28,10 +28,10 @@ from counterveil.data import Study
 from counterveil.errors import refusal
 from counterveil.estimators.outcome_place import PLACES
 from counterveil.estimators.pairs.features import INTERACTIONS, LINEAR, NONLINEAR, PairFeatures, feature_sets
+from counterveil.estimators.pairs.limits import MODEL_PARTS, PLACE_PART
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
 from counterveil.rows.pairs.moments import TREATED, pair_sensitivity
-from counterveil.rows.pairs.sensitivity import MODEL_PARTS, PLACE_PART
 from counterveil.rows.public import PublicRows
 from counterveil.session import Kind, Plan
 

@@ -20,10 +20,10 @@ from scipy.special import expit
 
 from counterveil.estimators.outcome_place import Spread
 from counterveil.estimators.pairs.features import CONSTANT, LINEAR, NONLINEAR, Orders, PairFeatures
+from counterveil.estimators.pairs.limits import LEAST_PROPENSITY
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.rows.pairs.moments import TREATED, TreatedSums, root
 from counterveil.rows.pairs.scores import Places
-from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY
 from counterveil.session import Gate
 
 # Least squared size of coefficients that is allowed for, in parts of their variance.

@@ -26,6 +26,7 @@ from counterveil.data import Study
 from counterveil.estimators.outcome_place import Spread, find_place
 from counterveil.estimators.pairs.budget import Choice, known_propensities, searched
 from counterveil.estimators.pairs.features import PairFeatures
+from counterveil.estimators.pairs.limits import MOST_LEFT
 from counterveil.estimators.pairs.models import Models, ReleasedSums, fit_models
 from counterveil.estimators.pairs.scores import Scores, Target, best_scores
 from counterveil.inference.uncertainty import Uncertainty
@@ -35,7 +36,6 @@ from counterveil.rows.outcome_histograms import OutcomeHistograms
 from counterveil.rows.outcome_window import WHOLE
 from counterveil.rows.pairs.moments import PairSums
 from counterveil.rows.pairs.scores import WHOLE_SCORES, Places, RowScores, ScoreForm, ScoreSums
-from counterveil.rows.pairs.sensitivity import MOST_LEFT
 from counterveil.rows.public import PublicRows
 from counterveil.session import Gate, Kind, Plan
 

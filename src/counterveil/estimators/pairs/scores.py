@@ -28,11 +28,11 @@ import numpy as np
 
 from counterveil.estimators.outcome_place import Spread
 from counterveil.estimators.pairs.features import PairFeatures
+from counterveil.estimators.pairs.limits import OCTAVES, WIDEST
 from counterveil.estimators.pairs.models import Models
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.rows.pairs.scores import ScoreLines
-from counterveil.rows.pairs.sensitivity import OCTAVES, WIDEST
 
 # Largest weights that are tried, for estimands whose weights have no bound.
 _CAPS = tuple(round(2.5 * 2 ** (k / 4), 2) for k in range(18))

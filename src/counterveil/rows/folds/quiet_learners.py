@@ -19,7 +19,7 @@ import numpy as np
 
 from counterveil.data import silence
 from counterveil.numerics.arrays import Floats, Indices
-from counterveil.rows.folds.learners import (
+from counterveil.numerics.fold_learners import (
     FoldNuisances,
     aipw_effect,
     fitted_models,

@@ -1,8 +1,8 @@
 """The models of many small folds at once, in stacks of matrices: no privacy in here.
 
-They are those of `learners.py`, to rounding: penalised linear outcomes of each arm and a penalised logistic
-propensity. A fold of a few dozen rows takes numpy longer to be called than to be computed, and there are as
-many folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in
+They are those of `numerics/fold_learners.py`, to rounding: penalised linear outcomes of each arm and a penalised
+logistic propensity. A fold of a few dozen rows takes numpy longer to be called than to be computed, and there are
+as many folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in
 every array, every matrix is multiplied and solved by itself, and a fold whose fit is found is left as it is
 while others go on.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit
 
 from counterveil.numerics.arrays import Floats, Indices
+from counterveil.numerics.fold_learners import PROPENSITY_CLIP, RIDGE, RIDGE_FLOOR
 from counterveil.numerics.propensity import checked_tolerance
-from counterveil.rows.folds.learners import PROPENSITY_CLIP, RIDGE
 
 # Larger folds gain nothing from being fitted together.
 MOST_ROWS = 512
@@ -53,7 +53,7 @@ def outcome_lines(x: Floats, t: Floats, y: Floats) -> Floats:
         mean = (in_arm * y).sum(axis=1) / some
         z = (x - centre[:, None]) * in_arm[:, :, None]
         products = z.transpose(0, 2, 1) @ z
-        _add_diagonal(products, RIDGE * (z * z).sum(axis=1) + 1e-9)
+        _add_diagonal(products, RIDGE * (z * z).sum(axis=1) + RIDGE_FLOOR)
         totals = z.transpose(0, 2, 1) @ (y - mean[:, None])[:, :, None]
         slopes = np.linalg.solve(products, totals)[:, :, 0]
         lines[:, index, :-1] = slopes

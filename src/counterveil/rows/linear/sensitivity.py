@@ -193,5 +193,4 @@ class ArmMean:
     @property
     def variance_cap(self) -> Fraction:
         """Largest possible s^2/n over all outcomes in [0, width]: half of them at either end."""
-        n = self.rows
-        return self.width**2 * Fraction((n // 2) * (n - n // 2), n * n * (n - 1))
+        return self.width**2 * _largest_variance(self.rows) / self.rows

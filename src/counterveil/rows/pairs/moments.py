@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Integers, sqrt_up
+from counterveil.rows.outcome_numbers import outcome_of
 from counterveil.rows.outcome_window import OUTCOME_BITS, Place
-from counterveil.rows.pairs.outcomes import outcome_of
 from counterveil.rows.pairs.vectors import WeightedVectors, summed
 from counterveil.session import Gate, ReleasedVector
 

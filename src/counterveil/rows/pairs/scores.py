@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import blocks
-from counterveil.rows.pairs.outcomes import outcome_of
+from counterveil.rows.outcome_numbers import outcome_of
 from counterveil.session import Gate
 
 # Rows by their places, or all of them.

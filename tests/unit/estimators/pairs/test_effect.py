@@ -13,6 +13,7 @@ from counterveil.errors import CounterveilError, ParameterError
 from counterveil.estimators.outcome_place import DISTANCES, Spread
 from counterveil.estimators.pairs.budget import choices, chosen
 from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.limits import INNERMOST, score_amounts
 from counterveil.estimators.pairs.models import ReleasedSums, fit_models
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Estimand, Unit
@@ -20,7 +21,6 @@ from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.rows.outcome_window import WHOLE, Place
 from counterveil.rows.pairs.moments import pair_sums
-from counterveil.rows.pairs.sensitivity import INNERMOST, score_amounts
 from counterveil.session import Kind
 
 LEVEL = "treatment and outcome"

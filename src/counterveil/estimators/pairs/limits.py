@@ -1,6 +1,10 @@
-"""What bounds the noise of an effect of private pairs before any row is read; knows neither rows nor gate."""
+"""Limits of what is chosen for private pairs: parts of the budget, propensities, clips, and the least noise they leave.
 
-# Proof: pair_scores.proof.md
+A pair moves a mean of clipped scores by 2 clip / n. Clips that are compared go `OCTAVES` octaves down from `WIDEST`
+times the largest score, and some row's weight is at least `_LEAST_WEIGHT`; so no effect has less noise than that of
+`least_part`. Whoever judges the answer of a site compares its noise with this, from public numbers alone. All of it
+steers choices: privacy follows from the clip that was taken (`rows/pairs/pair_scores.proof.md`).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ from fractions import Fraction
 
 from counterveil.privacy import Budget, Estimand
 
-# The part of the budget that the place takes, and the parts of the rest that the models may take.
+# The part of the budget that the place takes.
 PLACE_PART = Fraction(1, 10)
+# The parts of the rest that the models may take.
 MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 # Propensities are kept this far from 0 and 1.
 LEAST_PROPENSITY = 0.02
