@@ -27,6 +27,9 @@ from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import point
 
+# The least share of people who are treated, where noise left none.
+_LEAST_SHARE = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class CellEffects:
@@ -112,7 +115,7 @@ def gains_of_rule(sums: EffectSums | CellEffects, level: float, constant: bool |
 def points_of_curve(sums: EffectSums | CellEffects, at: Floats, level: float) -> Facts:
     """Return the curve from the highest scores downwards; everything in it is post-processing."""
     cells = len(at) + 1
-    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
+    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, _LEAST_SHARE, 1.0)
     shares[-1] = 1.0
     shares = np.maximum.accumulate(shares)
     thresholds = [None if cell == cells - 1 else float(at[cells - 2 - cell]) for cell in range(cells)]

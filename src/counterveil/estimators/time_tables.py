@@ -42,6 +42,9 @@ _TAIL = 0.025
 # Lengths of curves that are taken for equal to the shortest, and the part of the variance that noise may be for free.
 _NEAR = 1.01
 _FREE = 1e-3
+# A variance of noise at which all cells are known, and what takes a result back to noise of variance one.
+_TINY_VARIANCE = 1e-12
+_PER_TINY_VARIANCE = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +185,10 @@ def expected_variance(release: TableRelease) -> float:
 @lru_cache(maxsize=64)
 def _unit_variance(form: Form) -> float:
     # So small a noise that all cells are known; variances are in proportion.
-    noise = TableNoise(1e-12 * form.inverse @ form.inverse.T, ())
+    noise = TableNoise(_TINY_VARIANCE * form.inverse @ form.inverse.T, ())
     blocks = Blocks(default_table(form.cells, form.causes), noise, "middle", np.ones(1), causes=form.causes)
     spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
-    return float(np.mean(spread)) * 1e12
+    return float(np.mean(spread)) * _PER_TINY_VARIANCE
 
 
 def default_table(cells: int, causes: int = 1) -> Floats:

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, fdtri
 
 from counterveil.inference.linear_fit import LinearFit, least_squares
-from counterveil.inference.moments import NoisyMoments
+from counterveil.inference.moments import SINGULAR, NoisyMoments
 from counterveil.numerics.arrays import Ends, Floats
 
 # Values that are tried first, denser around the estimate.
 _TRIED = 161
+# Ends are found to this angle, the arctangent of a value.
+_ANGLE = 1e-12
 
 
 def joint_statistic(fit: LinearFit, count: int) -> float:
@@ -36,7 +38,7 @@ def joint_statistic(fit: LinearFit, count: int) -> float:
     covariance = fit.covariance[:count, :count]
     statistic = 0.0
     with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
-        statistic = float(coefficients @ np.linalg.pinv(covariance, rcond=1e-14) @ coefficients) / count
+        statistic = float(coefficients @ np.linalg.pinv(covariance, rcond=SINGULAR) @ coefficients) / count
     return statistic if 0 < statistic < inf else 0.0
 
 
@@ -106,7 +108,7 @@ def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_
     from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
 
     return [
-        float(brentq(at, angles[index], angles[index + 1], xtol=1e-12, disp=False))
+        float(brentq(at, angles[index], angles[index + 1], xtol=_ANGLE, disp=False))
         for index in np.flatnonzero(signs[1:] != signs[:-1])
     ]
 

@@ -30,6 +30,8 @@ _MOST_ORDERS = 200
 # From so many terms on each must be smaller than the one before by this factor: else there is no covariance.
 _FIRST_ORDERS = 4
 _LARGEST_RATIO = 0.8
+# The series ends where a term is this part of the first.
+_LAST_TERM = 1e-12
 # Least eigenvalue of a correlation matrix that is inverted.
 _LEAST_EIGENVALUE = 1e-10
 # And how many standard deviations of its noise it must be.
@@ -51,7 +53,7 @@ class LinearFit:
     noise : ndarray of float, shape (p, p)
         Their covariance from privacy noise.
     residual : ndarray of float
-        Residual of the response, in working columns.
+        Residual q - P'b of the response, in working columns.
     variance : float
         Variance of the residual.
     total : float
@@ -73,16 +75,15 @@ class LinearFit:
     coefficients: Floats
     sampling: Floats
     noise: Floats
-    residual: Floats  # q - P'b, in working columns
-    variance: float  # of the residual
-    total: float  # variance of the response around its mean, or its mean square without a constant
-    centred: bool  # whether the regressors span a constant
+    residual: Floats
+    variance: float
+    total: float
+    centred: bool
     freedom: int
     identified: bool
-    unit: Floats  # covariance that errors of variance one would have, from sampling
-    # Standard deviation of the noise of a variance from sampling, in parts of `unit`.
+    unit: Floats
     variance_noise_sd: float = 0.0
-    noisy: tuple[NoisyMoments, Floats, Floats] | None = None  # least squares: moments, A^-1 and A^-1 P
+    noisy: tuple[NoisyMoments, Floats, Floats] | None = None
 
     @property
     def finite(self) -> bool:
@@ -401,6 +402,6 @@ def _noise_of_all_orders(
         # The first terms may differ in shape; later ones fall by a factor that they share.
         if len(sizes) > _FIRST_ORDERS and not sizes[-1] < _LARGEST_RATIO * sizes[-2]:
             return None
-        if sizes[-1] <= 1e-12 * sizes[0]:
+        if sizes[-1] <= _LAST_TERM * sizes[0]:
             return noise
     return noise

@@ -33,6 +33,8 @@ _LEAST = 2.0**-60
 _MOST_STEPS = 60
 # They end when its tail is so near to alpha, as a part of alpha.
 _NEAR = 1e-4
+# The second point of the secant, in parts of the first, which is a little too wide.
+_SECOND_POINT = 0.97
 # Where the sampling error is this much wider than the noise, it is the smooth part of the convolution.
 _WIDE = 1.5
 # Numbers at once: memory for more is asked of the system afresh each time, which takes longer than the work.
@@ -50,8 +52,8 @@ def _normal_rule(nodes: int, end: float) -> tuple[Floats, Floats]:
 
 def level_rule(low: int, high: int) -> tuple[Floats, Floats]:
     """Return levels and weights that average over a distribution; they crowd towards both ends of it."""
-    (u, v) = leggauss(low)
-    (u_high, v_high) = leggauss(high)
+    u, v = leggauss(low)
+    u_high, v_high = leggauss(high)
     u = (1 + u) / 2
     v = v / 2
     u_high = (1 + u_high) / 2
@@ -97,7 +99,7 @@ def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     normal = -ndtri(alpha / 2) * sd
     # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
     last = np.where(sd == 0, noise_quantile, np.hypot(noise_quantile, normal))
-    h = np.where(sd == 0, noise_quantile, 0.97 * last)
+    h = np.where(sd == 0, noise_quantile, _SECOND_POINT * last)
     low = np.zeros_like(h)
     high = np.full_like(h, np.inf)
     before = _excess(sd, last, noises, alpha)

@@ -23,6 +23,9 @@ import numpy as np
 
 from counterveil.numerics.arrays import Floats
 
+# Singular values that are this part of the largest one are rounding: an inverse leaves them out.
+SINGULAR = 1e-14
+
 
 @dataclass(frozen=True, slots=True)
 class NoisyMoments:
@@ -126,4 +129,4 @@ class SummedMoments(NoisyMoments):
 
 def nearest_inverse(matrix: Floats) -> Floats:
     """Return the inverse of a square matrix, of a nearby one where there is none."""
-    return np.asarray(np.linalg.pinv(matrix, rcond=1e-14))
+    return np.asarray(np.linalg.pinv(matrix, rcond=SINGULAR))

@@ -20,6 +20,9 @@ _NEAR = 1e-4
 _TINY = 1e-300
 # Halvings of the range of exponents of a p-value.
 _STEPS = 40
+# Decimal exponents between which p-values by halving lie: from 1e-12 to as good as 1.
+_LEAST_EXPONENT = -12.0
+_MOST_EXPONENT = -1e-9
 
 
 def p_value_from(half_width: Callable[[float], float], distance: float, level: float, bias: float) -> float:
@@ -62,8 +65,8 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
 
     The function is below 0 at the lower end, and not at the upper one.
     """
-    (a, at_a) = low
-    (b, at_b) = high
+    a, at_a = low
+    b, at_b = high
     side = 0
     # What noise adds to a variance is found in steps, so that half-widths may jump over the value looked for.
     while b - a > _NEAR * b:
@@ -93,8 +96,8 @@ def p_value(interval: Callable[[float], tuple[float, float]], value: float = 0.0
         low, high = interval(1 - 10.0**exponent)
         return not low <= value <= high
 
-    least = -12.0
-    most = -1e-9
+    least = _LEAST_EXPONENT
+    most = _MOST_EXPONENT
     if out(least):
         return float(10.0**least)
     if not out(most):

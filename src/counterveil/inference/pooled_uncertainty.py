@@ -14,6 +14,9 @@ from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.p_values import p_value_from
 from counterveil.inference.uncertainty import Uncertainty
 
+# One minus the level at which sampling errors of sites are added up where no level is asked for.
+_USUAL_ALPHA = 0.05
+
 
 # Proof: pooling.proof.md
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class PooledUncertainty:
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error, as far as it is known."""
-        return self._together(0.05).sampling_sd
+        return self._together(_USUAL_ALPHA).sampling_sd
 
     @property
     def noise_sd(self) -> float:

@@ -91,8 +91,8 @@ class Quotient:
         holds, by generalised least squares, and variances follow (m - low)(high - m) upwards, as in score tests of
         risks (Miettinen and Nurminen 1985).
         """
-        (treated, control) = self._means
-        (low, high) = self.means.range
+        treated, control = self._means
+        low, high = self.means.range
         treated_variance, control_variance = (
             hypot(*self.means.parts(*which)) ** 2 for which in ((1.0, 0.0), (0.0, 1.0))
         )
@@ -122,7 +122,7 @@ class Quotient:
     def _sds(self) -> Pair:
         """Standard deviations from sampling and from noise."""
         r = self.estimate
-        (treated, control) = self._seen
+        treated, control = self._seen
         if r == inf:
             return inf, inf
         if self.kind == RATIO:
@@ -154,8 +154,8 @@ class Quotient:
             sd, noise, bias = error(a, b, self._factors(value, a, b))
             return sign * value - half_width(sd, noise, alpha) - bias
 
-        (at_zero, _, _) = self._form(0.0)
-        (at_end, _, _) = self._form(1.0)
+        at_zero, _, _ = self._form(0.0)
+        at_end, _, _ = self._form(1.0)
         middle = at_zero / (at_zero - at_end) if at_zero > at_end else 0.5
         low = _end(beyond, 0.0, middle, 1.0) if beyond(0.0, 1.0) > 0 else 0.0
         high = _end(beyond, 1.0, middle, -1.0) if beyond(1.0, -1.0) > 0 else inf

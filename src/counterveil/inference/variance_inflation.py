@@ -220,8 +220,8 @@ def _least_root(
     most: float,
 ) -> Generator[Asking, Floats, float]:
     """Return where the largest excess falls to 0 or a little below; ends come with their values."""
-    (lower, at_lower) = low
-    (upper, at_upper) = high
+    lower, at_lower = low
+    upper, at_upper = high
     while upper < most and at_upper > 0:
         # As far again as the line through both ends says, and a little farther.
         ahead = 1.1 * at_upper / max(at_lower - at_upper, at_upper / 8)

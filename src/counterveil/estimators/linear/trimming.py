@@ -21,6 +21,8 @@ PAGE = "rows/linear/trimmed_rows.proof.md"
 OPTIMAL = "optimal"
 # Rows that an arm keeps at the least.
 _FEWEST = 2
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST_SCORE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def crump_limit(score: Floats) -> float:
     Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are
     kept whose g is at most twice the mean g of those kept; 0 where that is everybody.
     """
-    clipped = np.clip(score, 1e-9, 1 - 1e-9)
+    clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
     g = np.sort(1 / (clipped * (1 - clipped)))
     twice = 2 * np.cumsum(g) / np.arange(1, len(g) + 1)
     last = int(np.flatnonzero(g <= twice)[-1])

@@ -253,7 +253,7 @@ Lines = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
 
 def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], start: float) -> Lines:
     """Return slopes and offsets of both arms."""
-    (w1, w0) = weights
+    w1, w0 = weights
     e = models.propensity
     m1 = models.treated
     m0 = models.control

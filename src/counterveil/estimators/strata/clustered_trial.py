@@ -55,6 +55,8 @@ _FEWEST = 3
 # widths of its range.
 _CORRELATION = 0.3
 _TYPICAL_SD = 1 / 6
+# Variance of the Laplace noise of a count at epsilon 1: 2 b^2 with b = 2, the change of all counts.
+_COUNT_VARIANCE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,6 @@ def _refuse_small(study: Study, cells: ClusterArms, rows: int, epsilon: float) -
         arms = " in each arm" if study.cluster.assigned else ""
         raise too_few_clusters(study.cluster.column, f"at least {needed} clusters{arms}", f"{fewest}")
     arm = rows * fewest / len(cells.arm)
-    noise = sqrt(8.0 * fewest) / epsilon / arm
+    noise = sqrt(_COUNT_VARIANCE * fewest) / epsilon / arm
     if noise > _EXPECTED_NOISE:
         raise refusal("CV-P681", noise=noise, rows=rows, clusters=cells.clusters)

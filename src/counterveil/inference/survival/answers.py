@@ -1,4 +1,13 @@
-"""Everything that is read off both arms' curves: probabilities at times, differences, restricted means and bands."""
+"""Everything that is read off both arms' curves: probabilities at times, differences, restricted means and bands.
+
+From the curves S_a at the edges of J cells, with the covariances of their sampling error and noise (`curves.py`):
+
+    probability S_a(t),    gap S_1(t) - S_0(t),    restricted mean sum_j w_j S_a(t_j),
+
+with w the weights of an integral up to the last edge. Curves are probabilities, times are in the unit of the data.
+Intervals are those of `probabilities.py` and `areas.py`; a band takes the level at which intervals at all edges hold
+together (`inference/simultaneous.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +21,7 @@ from scipy.special import ndtr
 from counterveil.inference.biased_intervals import biased_half_widths
 from counterveil.inference.simultaneous import simultaneous
 from counterveil.inference.survival.areas import Area, AreaRatio
+from counterveil.inference.survival.blocks import LEAST_PEOPLE
 from counterveil.inference.survival.curves import Curves, standardised
 from counterveil.inference.survival.incidence import Incidence
 from counterveil.inference.survival.interval_parts import APART, joint_bias, quantiles
@@ -68,14 +78,14 @@ class SurvivalAnswers:
         """
         return self.end(arm, place * self.cut)
 
-    def end(self, arm: int, place: int) -> Probability:
+    def end(self, arm: int, edge: int) -> Probability:
         """Return the probability of one arm at the end of a cell.
 
         Parameters
         ----------
         arm : {0, 1}
             0 for the controls, 1 for the treated.
-        place : int
+        edge : int
             Position among all edges.
 
         Returns
@@ -84,14 +94,16 @@ class SurvivalAnswers:
             The probability of being free of the event, with its error.
         """
         curves = self.curves
-        shown = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
-        variance = float(curves.sampling[arm, place, place])
-        noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
-        slack = float(curves.slack[arm, place])
-        bias = float(curves.grouping[arm, place])
-        heavy = self.heavy * float(curves.heaviness[arm, place])
-        size = float(self._sizes(arm)[place])
-        return Probability(*shown, variance, noise, size, heavy, slack, bias)
+        return Probability(
+            estimate=float(curves.shown[arm, edge]),
+            middle=float(curves.survival[arm, edge]),
+            variance=float(curves.sampling[arm, edge, edge]),
+            noise=max(float(curves.noise[arm, edge, arm, edge]), 0.0),
+            size=float(self._sizes(arm)[edge]),
+            heavy=self.heavy * float(curves.heaviness[arm, edge]),
+            slack=float(curves.slack[arm, edge]),
+            bias=float(curves.grouping[arm, edge]),
+        )
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of one arm at every edge: those of `end`, at once.
@@ -238,15 +250,18 @@ class SurvivalAnswers:
         control = self.area(0)
         rest = treated.slack + control.slack
         end = float(self.edges[-1])
-        noise = max(treated.noise + control.noise - 2 * self._shared, 0.0)
-        variance = treated.variance + control.variance
-        apart = (treated.estimate - control.estimate, treated.middle - control.middle)
-        off = (
-            joint_bias(treated.bias, control.bias),
-            treated.curvature - control.curvature,
-            treated.steps - control.steps,
+        return Area(
+            estimate=treated.estimate - control.estimate,
+            middle=treated.middle - control.middle,
+            variance=treated.variance + control.variance,
+            noise=max(treated.noise + control.noise - 2 * self._shared, 0.0),
+            limits=(-end, end),
+            heavy=self.heavy,
+            slack=rest,
+            bias=joint_bias(treated.bias, control.bias),
+            curvature=treated.curvature - control.curvature,
+            steps=treated.steps - control.steps,
         )
-        return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
         """Return the ratio of the restricted means, treated over control.
@@ -262,8 +277,6 @@ class SurvivalAnswers:
     def _shared(self) -> float:
         """The covariance of the noise of both restricted means."""
         return float(self._weights @ self.curves.noise[1, :, 0] @ self._weights)
-
-    # Bands that hold at all times at once.
 
     def band_level(self, level: float, arms: tuple[int, ...]) -> float:
         """Return the level of each interval at which those of a curve, or of a difference, hold together.
@@ -318,7 +331,7 @@ def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers
         several = len(shares) > 1
         curves = standardised(
             blocks,
-            shares / max(shares.sum(), 1e-9),
+            shares / max(shares.sum(), LEAST_PEOPLE),
             per_person=1 / tables.totals[0] if several else 0.0,
             of=of,
             lengths=lengths,

@@ -159,8 +159,8 @@ class AreaRatio:
         tuple of (float, float)
             Lower and upper end.
         """
-        (low, high) = self.one.interval(level)
-        (least, most) = self.other.interval(level)
+        low, high = self.one.interval(level)
+        least, most = self.other.interval(level)
         widest = (low / most if most > 0 else 0.0, high / least if least > 0 else inf)
         if not self.known or self.one.slack or self.other.slack:
             return widest

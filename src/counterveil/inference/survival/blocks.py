@@ -38,6 +38,8 @@ GONE = {"middle": 1.0, "end": 0.0}
 _ROUNDED = 1 / 16
 # Events added to a block for its sampling variance alone, so that no events do not mean no error.
 ADDED_EVENTS = 1.0
+# People at risk are no fewer, where noise leaves none.
+LEAST_PEOPLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Blocks:
     @cached_property
     def known(self) -> Floats:
         """In how many cells from the first on the people at risk are more than noise, by block."""
-        fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, 1e-9)
+        fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, LEAST_PEOPLE)
         return np.asarray(np.cumprod(self.at_risk > fewest, axis=1).sum(axis=1))
 
     @property

@@ -129,7 +129,7 @@ class Crossing:
         arcs = sides * (1 - curves.halfway[arm]) * curves.rounded
         if curved:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
-            (curvature, smooth) = (values[arm] for values in curves.curvature[:2])
+            curvature, smooth = (values[arm] for values in curves.curvature[:2])
             held = -np.diff(curves.shown[arm])
             arcs *= smooth
             extra = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])

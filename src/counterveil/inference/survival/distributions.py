@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from counterveil.inference.survival.answers import SurvivalAnswers
-from counterveil.inference.survival.blocks import LEAST_AT_RISK
+from counterveil.inference.survival.blocks import LEAST_AT_RISK, LEAST_PEOPLE
 from counterveil.inference.survival.curves import Curves
 from counterveil.inference.survival.heaping import heaped_unit
 from counterveil.inference.survival.table_noise import TableNoise, with_totals
@@ -75,7 +75,7 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     noise = TableNoise(tables.noise_sd**2 * np.eye(cells), groups)
     counts = with_totals(np.array(tables.numbers), noise, tables.totals)
     people = counts.sum(axis=1)
-    is_known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, 1e-9)
+    is_known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, LEAST_PEOPLE)
     size = np.where(is_known, people, 1.0)[:, None]
     later = np.triu(np.ones((cells + 1, cells)))  # (P, J): what lies beyond an edge
     curves = np.where(is_known[:, None], counts @ later.T / size, (np.arange(cells + 1) < cells) * 1.0)

@@ -42,6 +42,12 @@ _LARGEST_LOGARITHM = 10.0
 _HAZARD_STEPS = 4
 # Largest hazard of a cell that is supposed.
 _LARGEST_HAZARD = 5.0
+# And the least.
+_LEAST_HAZARD = 1e-9
+# Half the distance, in logarithms of the ratio, over which the slope of the score is taken.
+_SLOPE_STEP = 0.01
+# Logarithms of ratios are found to this.
+_PRECISION = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +102,9 @@ class HazardRatio:
         logarithm = self._logarithm
         if not isfinite(logarithm):
             return inf
-        step = 0.01
-        slope = (self.score(logarithm - step).difference - self.score(logarithm + step).difference) / (
-            2 * step
-        )
+        slope = (
+            self.score(logarithm - _SLOPE_STEP).difference - self.score(logarithm + _SLOPE_STEP).difference
+        ) / (2 * _SLOPE_STEP)
         return exp(logarithm) * sqrt(getattr(self.score(logarithm), field_name)) / slope if slope > 0 else inf
 
     @property
@@ -153,7 +158,7 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
 
     if falling(low) <= 0:
         return low
-    return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=1e-10))
+    return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=_PRECISION))
 
 
 @lru_cache(maxsize=512)
@@ -183,7 +188,7 @@ def score(
     exposed = (ratio * people).sum(axis=1)
     hazard = events.sum(axis=1) / exposed
     for _ in range(_HAZARD_STEPS):
-        x = np.clip(ratio * hazard[:, None], 1e-9, _LARGEST_HAZARD)
+        x = np.clip(ratio * hazard[:, None], _LEAST_HAZARD, _LARGEST_HAZARD)
         grown = x / -np.expm1(-x)
         hazard = (events * grown).sum(axis=1) / exposed
     share = ratio * people * x / np.expm1(x)

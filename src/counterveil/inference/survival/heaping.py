@@ -17,6 +17,10 @@ _FINEST = 0.3
 _SEEN = 3.5
 # Part of outcomes that must be rounded.
 _PART_ROUNDED = 0.2
+# Variance of a cell less the mean of the two beside it, in variances of one: 1 + 2 / 4.
+_BESIDE_VARIANCE = 1.5
+# The least density of outcomes, where noise left none.
+_LEAST_DENSITY = 1e-12
 
 
 def heaped_unit(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> float:
@@ -35,10 +39,12 @@ def heaped_unit(edges: Floats, counts: Floats, design: Floats, noise_sd: float) 
         return 0.0
     # Whole numbers with cells of their own are no crowds within others.
     whole_numbers = bool(points[1:-1].any())
-    dense = np.clip(_around(counts[:, 1:-1] / lengths), 1e-12, None)
+    dense = np.clip(_around(counts[:, 1:-1] / lengths), _LEAST_DENSITY, None)
     above = _beside(counts[:, 1:-1] / lengths)
     variances = (
-        (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2) / lengths[1:-1] ** 2 * 1.5
+        (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2)
+        / lengths[1:-1] ** 2
+        * _BESIDE_VARIANCE
     )
     largest_unit = 0.0
     first = 10.0 ** floor(np.log10(lengths.mean() * _FINEST))

@@ -94,7 +94,7 @@ class Incidence:
     @property
     def gradients(self) -> Floats:
         """How curves move with each entry of their own table, (B, J + 1, M)."""
-        (alone, through) = self._parts
+        alone, through = self._parts
         base = self.base
         of_cause, any_event = (
             base.moved(base.event_rows(cause), hazards)

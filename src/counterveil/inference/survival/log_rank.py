@@ -29,6 +29,9 @@ from counterveil.inference.survival.interval_parts import joint_bias, quantiles
 from counterveil.inference.survival.tables import NoisyTables, blocks_of
 from counterveil.numerics.arrays import Ends, Floats
 
+# People at risk less one are no fewer, where noise leaves none.
+_LEAST_REMAINING = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class LogRank:
@@ -107,7 +110,7 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     total = people.sum(axis=1)
     difference = float(np.sum(used * (events[:, 1] * control - events[:, 0] * treated) / total))
     happened = np.clip(both, 0.0, total)
-    remaining = np.maximum(total - 1, 1e-9)
+    remaining = np.maximum(total - 1, _LEAST_REMAINING)
     spread = used * treated * control * happened * (total - happened) / (total**2 * remaining)
     # (S, 2, J): how the difference moves with events and with people at risk.
     by_events = used[:, None] * np.stack([-treated, control], axis=1) / total[:, None]

@@ -195,8 +195,8 @@ class Gap(IndependentDifference):
             Lower and upper end.
         """
         if self.one.slack or self.other.slack:
-            (low, high) = self.one.interval(level)
-            (least, most) = self.other.interval(level)
+            low, high = self.one.interval(level)
+            least, most = self.other.interval(level)
             return low - most, high - least
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
         correlation = self._correlation

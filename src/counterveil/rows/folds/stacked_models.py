@@ -69,7 +69,7 @@ def logit_lines(x: Floats, t: Floats) -> Floats:
     """
     rows = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
     turned = rows.transpose(0, 2, 1)
-    (folds, size, columns) = rows.shape
+    folds, size, columns = rows.shape
     penalty = 1.0 / size
     enough = checked_tolerance(size, columns, arms=2, penalty=penalty, tolerance=None) / 2
 
