@@ -27,10 +27,15 @@ COMPARISONS: tuple[Mutant, ...] = (
         "+ arms.control.variance() / arms.treated.count",
         _DIFFERENCES,
     ),
-    _of("effect.known_error", "float(cap), variance.noise, extra)", "float(cap), None, extra)", _DIFFERENCES),
+    _of("effect.known_error", "variance_noise=variance.noise,", "variance_noise=None,", _DIFFERENCES),
     _of("difference_in_means._largest_variance", "n * (n - 1))", "n * n)", _DIFFERENCES),
-    _of("SitesContrast.squares", "weight**2 * one.squares", "weight * one.squares", _SITES),
-    _of("SitesContrast.variance_cap", "weight**2 * one.variance_cap", "weight * one.variance_cap", _SITES),
+    _of("SitesContrast.squares", "weight**2 * contrast.squares", "weight * contrast.squares", _SITES),
+    _of(
+        "SitesContrast.variance_cap",
+        "weight**2 * contrast.variance_cap",
+        "weight * contrast.variance_cap",
+        _SITES,
+    ),
     # Clusters.
     _of(
         "cluster_form.length",
@@ -39,7 +44,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         _CLUSTERS,
         about="residuals around zero",
     ),
-    _of("cluster_form._freedom", "- shared - shared.T", "- shared", _CLUSTERS),
+    _of("cluster_freedom.freedom_at", "- shared - shared.T", "- shared", _CLUSTERS),
     _of("clusters.known_sd", "** 2 * self.extra", "* self.extra", _CLUSTERS),
     _of(
         "clustered_trial.compared",
@@ -165,7 +170,10 @@ COMPARISONS: tuple[Mutant, ...] = (
         _STRATA,
     ),
     _of(
-        "bounded_effect._uncertainty", "sums.variance_bound / kept**2", "sums.variance_bound / kept", _STRATA
+        "bounded_effect._uncertainty",
+        "sums.variance_bound / weight_kept**2",
+        "sums.variance_bound / weight_kept",
+        _STRATA,
     ),
     _of(
         "bounded_effect._uncertainty",

@@ -138,8 +138,8 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of(
         "effect_of",
-        "(clip * total + n * middle) * part",
-        "(clip * total - n * middle) * part",
+        "(clip * total + n * middle) * unit",
+        "(clip * total - n * middle) * unit",
         "unit/estimators/pairs/test_effect.py",
     ),
     _of(

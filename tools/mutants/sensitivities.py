@@ -39,8 +39,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "SitesContrast.estimate",
-        "max(weight * one.estimate",
-        "min(weight * one.estimate",
+        "max(weight * contrast.estimate",
+        "min(weight * contrast.estimate",
         "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
@@ -312,15 +312,15 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "ScoreLines.values",
-        "np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one)",
+        "np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -unit, unit)",
         "(raw + (1 << (_SHIFT - 1))) >> _SHIFT",
         _rows("pairs/pair_scores"),
     ),
     _of("function_sensitivity", "_PAIR * vectors.length", "vectors.length", _rows("pairs/pair_scores")),
     _of(
         "Target._of_arm",
-        "one if self.arm in (None, 0) else np.zeros(len(one))",
-        "one",
+        "treated if self.arm in (None, 0) else np.zeros(len(treated))",
+        "treated",
         _rows("pairs/pair_scores"),
     ),
     _of(

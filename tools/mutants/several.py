@@ -77,7 +77,7 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of("NoisyRatio.interval", " + size**2 * self.extra", "", _GROUPS),
     _of("NoisyRatio.interval", "rest = (noise * self.size_sd) ** 2", "rest = 0.0", _GROUPS),
-    _of("NoisyRatio.noise_sd", "sqrt(own**2 + self.extra)", "own", _GROUPS),
+    _of("NoisyRatio.noise_sd", "sqrt(ratio_sd**2 + self.extra)", "ratio_sd", _GROUPS),
     _of(
         "RatioDifference.sampling_sd",
         "hypot(self.one.sampling_sd, self.other.sampling_sd)",
@@ -109,7 +109,7 @@ SEVERAL: tuple[Mutant, ...] = (
         '"policy - everybody": others',
         _GROUPS,
     ),
-    _of("curve._qini", "(steps[place] + after) / 2", "steps[place]", _GROUPS),
+    _of("curve._qini", "(steps[cell] + after) / 2", "steps[cell]", _GROUPS),
     _of("curve._autoc", "weights - 1.0", "weights", _GROUPS),
     # Effects as functions.
     _of("Passes.averaged", "float(share**2 @ noise)", "float(share @ noise)", _FUNCTIONS),
@@ -131,7 +131,12 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("CateModel._around", "factor * deviations", "deviations", _FUNCTIONS),
     # Sites.
     _of("PooledUncertainty._sum", "weight**2 * variance", "weight * variance", _POOLED),
-    _of("pooling.steadied_variances", "(shrunk + np.sqrt(kept * noise)) / size", "shrunk / size", _POOLED),
+    _of(
+        "pooling.steadied_variances",
+        "(shrunk + np.sqrt(reliability * noise)) / size",
+        "shrunk / size",
+        _POOLED,
+    ),
     _of("subset_pooling.best_subset", "variance / people**2", "variance / people", _POOLED),
     _of("pooling.pooling_weights", "weights = 1 / variances", "weights = 1 / np.sqrt(variances)", _POOLED),
     _of("SpreadOfSites.of", "ddof=1", "ddof=0", _POOLED),

@@ -28,12 +28,12 @@ def clustered_groups(public: PublicData, question: Question, *, layout: Layout) 
     def estimate(gate: Gate) -> Facts:
         effects = tuple(
             Effect(
-                name,
-                Linear(group.effect, group.uncertainty, (-width, width)),
-                question.level,
-                len(names),
-                group.people,
-                group.people_sd,
+                name=name,
+                known=Linear(group.effect, group.uncertainty, (-width, width)),
+                level=question.level,
+                several=len(names),
+                size=group.people,
+                size_sd=group.people_sd,
             )
             for name, group in zip(names, sums.release(gate), strict=True)
         )

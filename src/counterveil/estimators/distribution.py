@@ -62,7 +62,7 @@ def quantiles_of_arms(
         placed = release.placed(gate, public)
         counts = CellCounts(placed.cells(public.study), placed.pure).release(gate)
         histograms = placed.histograms(counts, totals=totals, design=(1.0, 1.0))
-        return _facts(public, question, release, histograms, probs)
+        return _facts(public, question, release=release, histograms=histograms, probs=probs)
 
     return _prepared(question, release, probs, estimate)
 
@@ -87,7 +87,7 @@ def quantiles_by_weights(
             design=tuple(arm.design for arm in arms),
             inflation=biased(bias),
         )
-        facts = _facts(public, question, release, histograms, probs)
+        facts = _facts(public, question, release=release, histograms=histograms, probs=probs)
         return weights_facts(facts, "quantiles", bias, diagnostics)
 
     return _prepared(question, release, probs, estimate)
@@ -135,7 +135,7 @@ def quantiles_by_scores(
                 for e, propensity in zip(likely, propensities, strict=True)
             ),
         )
-        facts = _facts(public, question, release, histograms, probs)
+        facts = _facts(public, question, release=release, histograms=histograms, probs=probs)
         facts = weights_facts(facts, "quantiles", bias, {"largest_weight": largest})
         facts["method"] = "quantiles with inverse propensity weights"
         return facts

@@ -36,12 +36,12 @@ def with_slopes(gate: Gate, outcomes: Outcomes, squares: float, noise: Sequence[
     """
     slopes = [0] * len(outcomes.names)
     moments = release_moments(gate, outcomes)
-    for (place, _), released in zip(outcomes.measured_before, moments, strict=True):
+    for (index, _), released in zip(outcomes.measured_before, moments, strict=True):
         x, y, product, square = map(float, released)
         # A covariance that is lost in its noise is none.
         covariance = product - x * y - sqrt(released[2].noise.variance)
         variance = max(square - x * x + sqrt(released[3].noise.variance), covariance, _LEAST_VARIANCE)
-        slopes[place] = _best_slope(squares, noise[place], covariance, variance)
+        slopes[index] = _best_slope(squares, noise[index], covariance, variance)
     return replace(outcomes, slopes=tuple(slopes))
 
 
@@ -49,8 +49,11 @@ def _best_slope(squares: float, noise: float, covariance: float, variance: float
     """Return the slope of least expected squared length, in sixteenths."""
 
     def expected(slope: int) -> float:
-        part = slope / SLOPE_PARTS
-        return squares * (part * part * variance - 2 * part * covariance) + noise * (1 + part) ** 2
+        fraction = slope / SLOPE_PARTS
+        return (
+            squares * (fraction * fraction * variance - 2 * fraction * covariance)
+            + noise * (1 + fraction) ** 2
+        )
 
     return min(range(SLOPE_PARTS + 1), key=expected)
 
@@ -60,7 +63,7 @@ def slope_details(outcomes: Outcomes) -> dict[str, float | str]:
     if not outcomes.slopes:
         return {}
     listed = [
-        f"{outcomes.names[place]} {outcomes.slopes[place] / SLOPE_PARTS:g}"
-        for place, _ in outcomes.measured_before
+        f"{outcomes.names[index]} {outcomes.slopes[index] / SLOPE_PARTS:g}"
+        for index, _ in outcomes.measured_before
     ]
     return {"slopes_on_earlier": ", ".join(listed)}

@@ -12,7 +12,7 @@ from counterveil.privacy import show
 def group_names(layout: Layout) -> tuple[str, ...]:
     """Return what every group is called, in the order of their places."""
     labels = [_labels(name, domain) for name, domain in zip(layout.names, layout.domains, strict=True)]
-    return tuple(", ".join(parts) for parts in product(*labels))
+    return tuple(", ".join(group) for group in product(*labels))
 
 
 def _labels(name: str, domain: Domain) -> list[str]:
@@ -21,6 +21,6 @@ def _labels(name: str, domain: Domain) -> list[str]:
     ends = [domain.lo, *domain.cuts, domain.hi]
     last = len(ends) - 2
     return [
-        f"{name} in [{show(ends[place])}, {show(ends[place + 1])}{']' if place == last else ')'}"
-        for place in range(last + 1)
+        f"{name} in [{show(ends[index])}, {show(ends[index + 1])}{']' if index == last else ')'}"
+        for index in range(last + 1)
     ]

@@ -19,9 +19,11 @@ from counterveil.session import Kind, Plan
 HELD = 0.7
 
 
-# Half-widths of 95 % intervals for the difference of two counts, in standard deviations of the noise of one: normal,
-# and of two Laplace numbers, P(|X - X'| > t b) = (1 + t / 2) exp(-t).
-_NORMAL_HALF, _LAPLACE_HALF = 2.772, 2.909
+# Half-width of a 95 % interval for the difference of two counts with normal noise, in standard deviations of the
+# noise of one: 1.96 sqrt(2).
+_NORMAL_HALF = 2.772
+# The same with Laplace noise, from P(|X - X'| > t b) = (1 + t / 2) exp(-t).
+_LAPLACE_HALF = 2.909
 
 
 def outcomes_at_ends(counts: Floats, sd: float, rows: int, pure: bool) -> OutcomesAtEnds:
@@ -33,8 +35,8 @@ def outcomes_at_ends(counts: Floats, sd: float, rows: int, pure: bool) -> Outcom
     half = (_LAPLACE_HALF if pure else _NORMAL_HALF) * sd / rows
 
     def crowd(end: float, beside: float) -> tuple[float, ...]:
-        more = (float(end) - float(beside)) / rows
-        return tuple(float(np.clip(one, -1.0, 1.0)) for one in (more, more - half, more + half))
+        excess = (float(end) - float(beside)) / rows
+        return tuple(float(np.clip(value, -1.0, 1.0)) for value in (excess, excess - half, excess + half))
 
     return OutcomesAtEnds(1 / len(counts), crowd(*counts[:2]), crowd(*counts[:-3:-1]))
 

@@ -89,9 +89,9 @@ class Prepared(Generic[Answer]):
         settled: Answer = answer_request(
             self.answer,
             session,
-            self.question,
-            self.plan,
-            self.estimate,
+            question=self.question,
+            plan=self.plan,
+            compute=self.estimate,
             pages=self.pages,
             remarks=self.remarks,
             proof=self.proof,
@@ -145,7 +145,7 @@ class Estimate:
     Examples
     --------
     >>> import counterveil as cv
-    >>> [each for each in cv.methods.Estimate.__dataclass_fields__][:2]
+    >>> list(cv.methods.Estimate.__dataclass_fields__)[:2]
     ['effect', 'variance']
     """
 
@@ -165,16 +165,23 @@ class Estimate:
         """
         if not isinstance(self.variance, Released):
             cap = float(self.variance)
-            return Uncertainty(self.effect.noise, cap, cap, None, 0.0, self.bias)
+            return Uncertainty(
+                noise=self.effect.noise,
+                variance=cap,
+                variance_cap=cap,
+                variance_noise=None,
+                extra=0.0,
+                bias=self.bias,
+            )
         if self.largest_variance is None:
             raise refusal("CV-P843")
         return Uncertainty(
-            self.effect.noise,
-            float(self.variance),
-            float(self.largest_variance),
-            self.variance.noise,
-            0.0,
-            self.bias,
+            noise=self.effect.noise,
+            variance=float(self.variance),
+            variance_cap=float(self.largest_variance),
+            variance_noise=self.variance.noise,
+            extra=0.0,
+            bias=self.bias,
         )
 
 
@@ -386,24 +393,26 @@ class Method(AdaptiveMethod):
             The plan and what is made of its releases.
         """
         statistics = dict(self.statistics(public))
-        bounds = {name: each.declared_bound() for name, each in statistics.items()}
+        bounds = {name: statistic.declared_bound() for name, statistic in statistics.items()}
         shares = dict(self.shares(public))
         _check_shares(self.name, shares, statistics)
-        lengths = {name: length_on_made_up_rows(each, public) for name, each in statistics.items()}
+        lengths = {name: length_on_made_up_rows(statistic, public) for name, statistic in statistics.items()}
         plan = Plan.split(question.budget, shares, question.mechanism, _kinds(statistics, question.mechanism))
 
         def estimate(gate: Gate) -> Facts:
-            released = {name: each.release(gate, name, lengths[name]) for name, each in statistics.items()}
-            found = self.estimate(released, public)
+            released = {
+                name: statistic.release(gate, name, lengths[name]) for name, statistic in statistics.items()
+            }
+            estimated = self.estimate(released, public)
             sizes = public.arm_sizes if public.unit.treatment_public else (public.rows,)
             return Facts(
-                estimate=float(found.effect),
-                uncertainty=with_rare_events(found.uncertainty(), public.study.outcome_range, sizes),
+                estimate=float(estimated.effect),
+                uncertainty=with_rare_events(estimated.uncertainty(), public.study.outcome_range, sizes),
                 method=self.name,
                 releases=tuple((name, f"bound {float(bound):.6g}") for name, bound in bounds.items()),
                 not_covered=self.not_covered(public, question.estimand),
                 interval_target=self.interval_target,
-                details={"rows": public.rows, **found.details, "mechanism": question.mechanism},
+                details={"rows": public.rows, **estimated.details, "mechanism": question.mechanism},
             )
 
         return Prepared(
@@ -426,7 +435,7 @@ def _kinds(statistics: Mapping[str, Statistic], mechanism: str) -> dict[str, Kin
 
     Gaussian noise follows the Euclidean length of a change, which is at most the sum of the absolute changes.
     """
-    several = {name: each.kind for name, each in statistics.items() if each.norm != "absolute"}
+    several = {name: statistic.kind for name, statistic in statistics.items() if statistic.norm != "absolute"}
     return dict.fromkeys(several, Kind.VECTOR) if mechanism == "gaussian" else several
 
 
@@ -445,7 +454,7 @@ def _plain(value: Any, name: str) -> Any:
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple | list):
-        return [_plain(each, name) for each in value]
+        return [_plain(item, name) for item in value]
     raise refusal("CV-P844", field=name, kind=type(value).__name__)
 
 

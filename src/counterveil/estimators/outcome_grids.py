@@ -64,7 +64,7 @@ Edges = tuple[Fraction, ...] | str
 def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
     """Return the edges of so many cells of one length over the range of the outcome."""
     low, high = study.outcome_range
-    return tuple(low + (high - low) * Fraction(place, cells) for place in range(cells + 1))
+    return tuple(low + (high - low) * Fraction(index, cells) for index in range(cells + 1))
 
 
 def _with_points(study: Study, edges: Sequence[Fraction], whole_numbers: bool) -> tuple[Fraction, ...]:
@@ -126,7 +126,8 @@ class HistogramRelease:
         first, last = (low + unit * min(max(end, 0), OUTCOME_STEPS) for end in ends)
         cells_a_unit = self._parts_of_whole(ceil(last) - floor(first), cells, public.rows)
         if cells_a_unit:
-            first, last = Fraction(floor(first)), Fraction(ceil(last))
+            first = Fraction(floor(first))
+            last = Fraction(ceil(last))
             cells = int(last - first) * cells_a_unit
         inner = {first + (last - first) * Fraction(k, cells) for k in range(cells + 1)}
         edges = tuple(sorted({low, *inner, self.edges[-1]}))
@@ -166,7 +167,7 @@ def histogram_release(public: PublicData, question: Question, grid: Edges, rows:
     """Return the release of least noise, on the declared edges or on the number of cells for so many people."""
     kinds = count_mechanisms(public, question)
     plans = [histogram_plan(question.budget, kind, grid) for kind in kinds]
-    return released_on(public.study, min(plans, key=lambda one: counts_noise(one, NAME)), grid, rows)
+    return released_on(public.study, min(plans, key=lambda plan: counts_noise(plan, NAME)), grid, rows)
 
 
 def histogram_plan(
@@ -176,7 +177,9 @@ def histogram_plan(
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
     remaining = 1 - sum(earlier.values(), Fraction(0))
     place_shares = (
-        {name: remaining * _PLACE_PART * part for name, part in PLACES.items()} if grid == FOUND else {}
+        {name: remaining * _PLACE_PART * place_share for name, place_share in PLACES.items()}
+        if grid == FOUND
+        else {}
     )
     shares = {**earlier, **place_shares, NAME: remaining - sum(place_shares.values(), Fraction(0))}
     return Plan.split(
@@ -214,7 +217,11 @@ def _compared(low: Fraction, high: Fraction) -> list[int]:
     units = high - low
     if not _whole(low, high) or units > _WHOLE_NUMBERS:
         return list(_CELLS)
-    return [int(units) * parts for parts in range(2, _CELLS[-1]) if _CELLS[0] <= units * parts <= _CELLS[-1]]
+    return [
+        int(units) * divisions
+        for divisions in range(2, _CELLS[-1])
+        if _CELLS[0] <= units * divisions <= _CELLS[-1]
+    ]
 
 
 def expected_length(cells: int, noise_sd: float, rows: int) -> float:

@@ -38,6 +38,8 @@ _CERTAIN = 2.5
 _HIDDEN = 0.5
 # The half-width of the place of outcomes, in their standard deviations.
 _HALF_WIDTH_SDS = 1.5
+# What a count is at least where noise left none: shares divide by their sum.
+_LEAST_COUNT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +86,7 @@ class Octaves:
         tails, sds = self.tails()
         top = int(np.flatnonzero(tails > sure * sds + 0.5).max())
         counts = np.maximum(self.counts, 0.0)
-        counts[top] = max(counts[top], float(tails[top]), 1e-9)
+        counts[top] = max(counts[top], float(tails[top]), _LEAST_COUNT)
         counts[top + 1 :] = 0.0
         return counts, tails[top + 1 :], sds[top + 1 :]
 
@@ -147,13 +149,20 @@ def find_place(gate: Gate, histograms: OutcomeHistograms, people: int) -> Spread
     shares, hidden = octaves.certain()
     sd = sqrt(float(shares @ DISTANCES**2))
     half_width = max(int(min(_HALF_WIDTH_SDS * sd, 2.0) * WHOLE.half_width), 1)
-    return Spread(Place(centre, half_width), sd, DISTANCES, shares, hidden, octaves.crowds)
+    return Spread(
+        place=Place(centre, half_width),
+        sd=sd,
+        distances=DISTANCES,
+        shares=shares,
+        hidden=hidden,
+        ends=octaves.crowds,
+    )
 
 
 def _centre(noisy: Floats, sd: float, width: int) -> tuple[int, bool]:
     """Return the median of the cells in steps, or the end of the range where most lie, and whether they do."""
     filled = np.where(noisy > 2 * sd, noisy, 0.0)
-    filled = filled if filled.any() else np.maximum(noisy, 0.0) + 1e-9
+    filled = filled if filled.any() else np.maximum(noisy, 0.0) + _LEAST_COUNT
     total = float(filled.sum())
     for cell, end in ((0, 0), (len(noisy) - 1, OUTCOME_STEPS)):
         if filled[cell] > total / 2:

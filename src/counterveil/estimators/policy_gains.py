@@ -27,6 +27,9 @@ from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import point
 
+# The least share of people who are treated, where noise left none.
+_LEAST_SHARE = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class CellEffects:
@@ -49,7 +52,7 @@ class CellEffects:
     @property
     def sizes(self) -> Floats:
         """Number of people in every cell."""
-        return np.array([one.size for one in self.effects])
+        return np.array([effect.size for effect in self.effects])
 
     @property
     def rows(self) -> int:
@@ -58,46 +61,52 @@ class CellEffects:
 
     def sum(self, weights: Floats) -> Linear:
         """Return what is known about the sum over cells of weight times (effect - cost), per person of everybody."""
-        parts = weights * self.sizes / self.rows
-        kept = np.flatnonzero(parts)
-        own = [cast("Linear", self.effects[place].known) for place in kept]
+        shares = weights * self.sizes / self.rows
+        used = np.flatnonzero(shares)
+        cells = [cast("Linear", self.effects[cell].known) for cell in used]
         # Errors of models that go together in k cells are no more than independent ones of k times the variance.
-        size, more = float(np.abs(parts).sum()), float(len(kept)) if self.together else 1.0
-        errors = tuple(_scaled(cast("Uncertainty", one.uncertainty), size, more) for one in own)
-        value = float(parts[kept] @ (np.array([one.estimate for one in own]) - self.cost))
-        ends = np.array([one.limits for one in own], dtype=float) - self.cost
-        limits = np.sort(parts[kept, None] * ends, axis=1).sum(axis=0)
-        known = PooledUncertainty(errors, tuple(map(float, np.abs(parts[kept]) / size)))
-        return Linear(value, known, (float(limits[0]), float(limits[1])))
+        size = float(np.abs(shares).sum())
+        model_factor = float(len(used)) if self.together else 1.0
+        errors = tuple(
+            _scaled(cast("Uncertainty", linear.uncertainty), size, model_factor) for linear in cells
+        )
+        value = float(shares[used] @ (np.array([linear.estimate for linear in cells]) - self.cost))
+        ends = np.array([linear.limits for linear in cells], dtype=float) - self.cost
+        limits = np.sort(shares[used, None] * ends, axis=1).sum(axis=0)
+        pooled = PooledUncertainty(errors, tuple(map(float, np.abs(shares[used]) / size)))
+        return Linear(value, pooled, (float(limits[0]), float(limits[1])))
 
 
-def _scaled(known: Uncertainty, size: float, more: float) -> Uncertainty:
-    """Return the error of `size` times a number, that of models `more` times as variable."""
+def _scaled(error: Uncertainty, size: float, model_factor: float) -> Uncertainty:
+    """Return the error of `size` times a number, that of models `model_factor` times as variable."""
     square = size**2
     return replace(
-        known,
-        noise=weighted_sum(np.array([size]), [known.noise]),
-        variance=square * known.variance,
-        variance_cap=square * known.variance_cap,
-        variance_noise=weighted_sum(np.array([square]), [known.variance_noise]),
-        extra=square * more * known.extra,
-        bias=size * known.bias,
-        ball_variance=square * known.ball_variance,
+        error,
+        noise=weighted_sum(np.array([size]), [error.noise]),
+        variance=square * error.variance,
+        variance_cap=square * error.variance_cap,
+        variance_noise=weighted_sum(np.array([square]), [error.variance_noise]),
+        extra=square * model_factor * error.extra,
+        bias=size * error.bias,
+        ball_variance=square * error.ball_variance,
     )
 
 
 def gains_of_rule(sums: EffectSums | CellEffects, level: float, constant: bool | None = None) -> Facts:
     """Return the three gains of a rule and the share of people whom it treats; `constant` is its word for everyone."""
-    treated, others = np.array([0.0, 1.0]), np.array([1.0, 0.0])
+    treated = np.array([0.0, 1.0])
+    others = np.array([1.0, 0.0])
     if constant is not None:
-        treated, others = np.array([float(constant)]), np.array([float(not constant)])
+        treated = np.array([float(constant)])
+        others = np.array([float(not constant)])
     wanted = {
         "policy - nobody": treated,
         "policy - everybody": -others,
         "everybody - nobody": treated + others,
     }
     gains = tuple(
-        Effect(name, sums.sum(weights), level, len(wanted), sums.rows) for name, weights in wanted.items()
+        Effect(name=name, known=sums.sum(weights), level=level, several=len(wanted), size=sums.rows)
+        for name, weights in wanted.items()
     )
     share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0)) if constant is None else float(constant)
     return Facts(gains=gains, share=share)
@@ -106,14 +115,14 @@ def gains_of_rule(sums: EffectSums | CellEffects, level: float, constant: bool |
 def points_of_curve(sums: EffectSums | CellEffects, at: Floats, level: float) -> Facts:
     """Return the curve from the highest scores downwards; everything in it is post-processing."""
     cells = len(at) + 1
-    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
+    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, _LEAST_SHARE, 1.0)
     shares[-1] = 1.0
     shares = np.maximum.accumulate(shares)
-    thresholds = [None if place == cells - 1 else float(at[cells - 2 - place]) for place in range(cells)]
+    thresholds = [None if cell == cells - 1 else float(at[cells - 2 - cell]) for cell in range(cells)]
     return Facts(
         gains=tuple(
-            point(threshold, share, sums.sum(_top(cells, place + 1)), level, cells)
-            for place, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
+            point(threshold, share, known=sums.sum(_top(cells, cell + 1)), level=level, points=cells)
+            for cell, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
         ),
         thresholds=tuple(thresholds),
         shares=tuple(shares.tolist()),
@@ -135,9 +144,9 @@ def _qini(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linear
     steps = np.diff(np.concatenate([[0.0], shares]))
     # Trapezia: the gain after a bin counts for half of its own step and half of the next.
     weights = np.zeros(cells)
-    for place in range(cells):
-        after = steps[place + 1] if place + 1 < cells else 0.0
-        weights += (steps[place] + after) / 2 * _top(cells, place + 1)
+    for cell in range(cells):
+        after = steps[cell + 1] if cell + 1 < cells else 0.0
+        weights += (steps[cell] + after) / 2 * _top(cells, cell + 1)
     return sums.sum(weights - 0.5)
 
 
@@ -146,6 +155,6 @@ def _autoc(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linea
     cells = len(shares)
     steps = np.diff(np.concatenate([[0.0], shares]))
     weights = np.zeros(cells)
-    for place in range(cells):
-        weights += steps[place] / shares[place] * _top(cells, place + 1)
+    for cell in range(cells):
+        weights += steps[cell] / shares[cell] * _top(cells, cell + 1)
     return sums.sum(weights - 1.0)

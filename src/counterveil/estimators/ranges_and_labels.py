@@ -40,8 +40,8 @@ def _range_logs() -> float:
 
 def rows_of_label(epsilon: Fraction, delta: Fraction) -> int:
     """Return how many rows must have a label for it to be found with probability 1 - MISSED."""
-    found = StableHistogram(epsilon, delta)
-    return ceil(found.threshold + found.scale * log(1 / (2 * MISSED)))
+    mechanism = StableHistogram(epsilon, delta)
+    return ceil(mechanism.threshold + mechanism.scale * log(1 / (2 * MISSED)))
 
 
 def epsilon_of_label(rows: int, delta: Fraction) -> float:
@@ -56,7 +56,7 @@ def range_of(counts: list[float], epsilon: Fraction) -> tuple[Fraction, Fraction
     Numbers outside are few, and are clamped to the nearer bound. Computed from released counts.
     """
     least = float(COUNTS_L1 / epsilon) * log(CELLS / (2 * _MISTAKE))
-    held = [place for place, count in enumerate(counts[: CELLS - 1]) if count > least]
+    held = [cell for cell, count in enumerate(counts[: CELLS - 1]) if count > least]
     if not held:
         return None
     low = _cell(held[0])[0]
@@ -66,11 +66,11 @@ def range_of(counts: list[float], epsilon: Fraction) -> tuple[Fraction, Fraction
     return (low, high) if low < high else None
 
 
-def _cell(place: int) -> tuple[Fraction, Fraction]:
+def _cell(cell: int) -> tuple[Fraction, Fraction]:
     """Return the ends of a cell; what lies beyond the largest edge counts as at that edge."""
-    if place == SIDE:
+    if cell == SIDE:
         return Fraction(0), Fraction(0)
-    size = place - SIDE - 1 if place > SIDE else SIDE - 1 - place
+    size = cell - SIDE - 1 if cell > SIDE else SIDE - 1 - cell
     inner = EDGES[size - 1] if size else Fraction(0)
     outer = EDGES[min(size, len(EDGES) - 1)]
-    return (inner, outer) if place > SIDE else (-outer, -inner)
+    return (inner, outer) if cell > SIDE else (-outer, -inner)

@@ -75,7 +75,7 @@ def survival_by_strata(public: PublicData, question: Question) -> Prepared[Survi
     rows = public.rows
     all_people = chosen_release(public, question, request.settings, None)
     strata = MergedLayout.of(request.layout, most_strata(all_people, rows))
-    release = chosen_release(public, question, request.settings, rows, strata.public)
+    release = chosen_release(public, question, settings=request.settings, rows=rows, strata=strata.public)
     convention = request.settings.censoring
     counted = timed_rows(
         public, TableEntries(strata, event.cells, release.parts, event.kinds, ends=convention == "end")
@@ -108,7 +108,7 @@ def survival_by_strata(public: PublicData, question: Question) -> Prepared[Survi
             facts["not_covered"] = (Caveat.CONFOUNDING_WITHIN_MERGED_STRATA, *facts["not_covered"])
         return facts
 
-    return _prepared(public, question, release, tables, of_strata)
+    return _prepared(public, question, release=release, tables=tables, with_method=of_strata)
 
 
 def _refuse_missing_arms(people: Integers, layout: Layout) -> None:
@@ -147,7 +147,7 @@ def survival_by_weights(public: PublicData, question: Question) -> Prepared[Surv
     def of_weights(facts: Facts) -> Facts:
         return weights_facts(facts, KAPLAN_MEIER, bias, diagnostics)
 
-    return _prepared(public, question, release, tables, of_weights)
+    return _prepared(public, question, release=release, tables=tables, with_method=of_weights)
 
 
 def _prepared(

@@ -42,6 +42,9 @@ _TAIL = 0.025
 # Lengths of curves that are taken for equal to the shortest, and the part of the variance that noise may be for free.
 _NEAR = 1.01
 _FREE = 1e-3
+# A variance of noise at which all cells are known, and what takes a result back to noise of variance one.
+_TINY_VARIANCE = 1e-12
+_PER_TINY_VARIANCE = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +139,13 @@ def table_release(
         for parts in ((1,) if people is None else _PARTS)
         if parts == 1 or (cells * parts <= MOST_CELLS and strata * causes * cells * parts <= _MOST_PARTS)
     ]
-    lengths = {one: expected_length(one, people or 1, strata) for one in releases}
+    lengths = {release: expected_length(release, people or 1, strata) for release in releases}
     # Noise of fine cells adds up in hazard ratios: cells are cut no finer than curves gain by it, unless it is nothing.
-    near = [one for one, length in lengths.items() if length <= _NEAR * min(lengths.values())]
-    free = [one for one in near if noise_part(one, people or 1, strata) <= _FREE]
+    near = [release for release, length in lengths.items() if length <= _NEAR * min(lengths.values())]
+    free = [release for release in near if noise_part(release, people or 1, strata) <= _FREE]
     if free:
-        return max(free, key=lambda one: (one.parts, -lengths[one]))
-    return min(near, key=lambda one: (one.parts, lengths[one]))
+        return max(free, key=lambda release: (release.parts, -lengths[release]))
+    return min(near, key=lambda release: (release.parts, lengths[release]))
 
 
 def most_strata(release: TableRelease, people: int) -> int:
@@ -186,10 +189,10 @@ def expected_variance(release: TableRelease) -> float:
 @lru_cache(maxsize=64)
 def _unit_variance(form: Form) -> float:
     # So small a noise that all cells are known; variances are in proportion.
-    noise = TableNoise(1e-12 * form.inverse @ form.inverse.T, ())
+    noise = TableNoise(_TINY_VARIANCE * form.inverse @ form.inverse.T, ())
     blocks = Blocks(default_table(form.cells, form.causes), noise, "middle", np.ones(1), causes=form.causes)
     spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
-    return float(np.mean(spread)) * 1e12
+    return float(np.mean(spread)) * _PER_TINY_VARIANCE
 
 
 def default_table(cells: int, causes: int = 1) -> Floats:

@@ -18,6 +18,7 @@ from counterveil.data import Range, Study
 from counterveil.data.study_documents import column_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.group_names import group_names
+from counterveil.estimators.pairs.limits import LEAST_PROPENSITY
 from counterveil.estimators.site_bounds import methods
 from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
 from counterveil.estimators.site_bounds.statements import statements
@@ -32,7 +33,6 @@ from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.site_bounds import MOST_ROWS, Bound, Breach, Equal, PublicShape, Within, first_broken
-from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY
 
 _WHAT = "the declaration"
 

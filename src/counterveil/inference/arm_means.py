@@ -39,10 +39,12 @@ def rare_events(outcome_range: Range, sizes: Iterable[float]) -> float:
     return sum(1.0 / size**2 for size in sizes) if low == 0 and high == 1 else 0.0
 
 
-def with_rare_events(known: Uncertainty, outcome_range: Range, sizes: Iterable[float]) -> Uncertainty:
+def with_rare_events(uncertainty: Uncertainty, outcome_range: Range, sizes: Iterable[float]) -> Uncertainty:
     """Return the uncertainty of a difference with that variance, which its largest variance grows by too."""
     rare = rare_events(outcome_range, sizes)
-    return replace(known, variance=known.variance + rare, variance_cap=known.variance_cap + rare)
+    return replace(
+        uncertainty, variance=uncertainty.variance + rare, variance_cap=uncertainty.variance_cap + rare
+    )
 
 
 class Means(Protocol):
@@ -98,16 +100,16 @@ class IndependentArmMeans:
 
     @property
     def _together(self) -> Uncertainty:
-        one, other = self.known
+        treated, control = self.known
         return Uncertainty(
-            sum_of_two([(1.0, one.noise), (1.0, other.noise)]),
-            one.variance + other.variance,
-            one.variance_cap + other.variance_cap,
-            sum_of_two([(1.0, one.variance_noise), (1.0, other.variance_noise)]),
-            one.extra + other.extra,
-            one.bias + other.bias,
-            one.ball_variance + other.ball_variance,
-            one.ball_dimensions,
+            noise=sum_of_two([(1.0, treated.noise), (1.0, control.noise)]),
+            variance=treated.variance + control.variance,
+            variance_cap=treated.variance_cap + control.variance_cap,
+            variance_noise=sum_of_two([(1.0, treated.variance_noise), (1.0, control.variance_noise)]),
+            extra=treated.extra + control.extra,
+            bias=treated.bias + control.bias,
+            ball_variance=treated.ball_variance + control.ball_variance,
+            ball_dimensions=treated.ball_dimensions,
         )
 
     def errors(self, alpha: float) -> Errors:
@@ -124,24 +126,26 @@ class IndependentArmMeans:
             Takes a, b and factors of both arms' sampling variances, and returns the standard deviation of the
             normal part, the noise, and a bound of the bias.
         """
-        one, other = self.known
-        known = one.known_variance(alpha), other.known_variance(alpha)
+        treated, control = self.known
+        variances = treated.known_variance(alpha), control.known_variance(alpha)
         together = self._together.known_variance(alpha)
-        total = known[0] + known[1]
+        total = variances[0] + variances[1]
         # Two noisy variances need less added to their sum than each to itself: what the difference needs is exact, and
         # from there to a single mean the part that is spared falls in a line, which leaves rather too much than too
         # little.
-        spared, at = (1 - together / total, known[0] / total) if total > 0 else (0.0, 0.5)
+        spared, at = (1 - together / total, variances[0] / total) if total > 0 else (0.0, 0.5)
 
         def error(a: float, b: float, factors: Pair) -> Error:
-            parts = a * a * known[0] * factors[0], b * b * known[1] * factors[1]
-            variance = parts[0] + parts[1]
+            contributions = a * a * variances[0] * factors[0], b * b * variances[1] * factors[1]
+            variance = contributions[0] + contributions[1]
             if variance > 0:
-                place = parts[0] / variance
-                variance *= 1 - spared * min(place / max(at, 1e-12), (1 - place) / max(1 - at, 1e-12), 1.0)
-            variance += a * a * one.extra_at(alpha) + b * b * other.extra_at(alpha)
-            bias = abs(a) * one.bias + abs(b) * other.bias
-            return variance**0.5, sum_of_two([(a, one.noise), (b, other.noise)]), bias
+                treated_share = contributions[0] / variance
+                variance *= 1 - spared * min(
+                    treated_share / max(at, 1e-12), (1 - treated_share) / max(1 - at, 1e-12), 1.0
+                )
+            variance += a * a * treated.extra_at(alpha) + b * b * control.extra_at(alpha)
+            bias = abs(a) * treated.bias + abs(b) * control.bias
+            return variance**0.5, sum_of_two([(a, treated.noise), (b, control.noise)]), bias
 
         return error
 
@@ -160,10 +164,10 @@ class IndependentArmMeans:
         tuple of (float, float)
             Standard deviations from sampling and from noise.
         """
-        one, other = self.known
+        treated, control = self.known
         return (
-            hypot(a * one.sampling_sd, b * other.sampling_sd),
-            hypot(a * one.noise_sd, b * other.noise_sd),
+            hypot(a * treated.sampling_sd, b * control.sampling_sd),
+            hypot(a * treated.noise_sd, b * control.noise_sd),
         )
 
 
@@ -272,9 +276,9 @@ class JointArmMeans:
         """
         on_mean = a - b
         on_difference = a * (1 - self.share) + b * self.share
-        own = 0.0 if self.mean_noise is None else self.mean_noise.variance
+        mean_variance = 0.0 if self.mean_noise is None else self.mean_noise.variance
         sampling = _worst((a * a, b * b), self._caps(0.5), self.known.sampling_sd**2)
-        return sampling**0.5, hypot(on_mean * own**0.5, on_difference * self.known.noise_sd)
+        return sampling**0.5, hypot(on_mean * mean_variance**0.5, on_difference * self.known.noise_sd)
 
     def _caps(self, alpha: float) -> Pair:
         """Return the largest variances of both means: those at the ends of their intervals nearest to the middle."""

@@ -16,6 +16,11 @@ from scipy.special import k1, ndtri
 
 from counterveil.numerics.arrays import Floats
 
+# Where the quantile is looked for: exp(-800) is no double.
+_FARTHEST = 800.0
+# To this it is found.
+_PRECISION = 1e-9
+
 
 @lru_cache(maxsize=64)
 def ball_factor(level: float, dimensions: int) -> float:
@@ -24,8 +29,9 @@ def ball_factor(level: float, dimensions: int) -> float:
     In k dimensions a coordinate has variance k + 1.
     """
     beyond = _beyond_of_three if dimensions == 3 else _beyond_of_two
-    low, high = 0.0, 800.0
-    while high - low > 1e-9:
+    low = 0.0
+    high = _FARTHEST
+    while high - low > _PRECISION:
         middle = (low + high) / 2
         low, high = (middle, high) if beyond(middle) > 1 - level else (low, middle)
     return max(1.0, (high / sqrt(dimensions + 1) / -float(ndtri((1 - level) / 2))) ** 2)

@@ -31,7 +31,8 @@ def biased_half_widths(halves: Floats, biases: Floats, level: float) -> Floats:
     for _ in range(30):  # halvings
         middle = (low + high) / 2
         missed = ndtr(shift - middle) + ndtr(-shift - middle) > 1 - level
-        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
+        low = np.where(missed, middle, low)
+        high = np.where(missed, high, middle)
     return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 

@@ -41,9 +41,11 @@ _OFFSETS = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0
 # A distribution with more breakpoints than are listed falls by less than 0.006 (in logarithms) from one to the next,
 # so that its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
 _RIPPLE = 1e-5
-# A normal this much narrower than the noise, as a part of its interquartile range, is bounded, not integrated: by so
-# many standard deviations, which it exceeds with less than the probability beside them.
-_NARROW, _FAR, _BEYOND_FAR = 1e-9, 9.6, 1e-21
+# A normal this much narrower than the noise, as a part of its interquartile range, is bounded, not integrated.
+_NARROW = 1e-9
+# It is bounded by so many standard deviations, which it exceeds with less than this probability.
+_FAR = 9.6
+_BEYOND_FAR = 1e-21
 # A half-width is at most this part above the one that is exact.
 _TOLERANCE = 1e-8
 # Part by which closed forms are rounded outwards.
@@ -51,9 +53,11 @@ _ROUNDING = 1e-12
 _MOST_NEWTON_STEPS = 100
 # Numbers at once: memory for more is asked of the system afresh each time, which takes longer than the work.
 _AT_ONCE = 24_000
-# Sums of two noises with a sampling error of so many (the second number) of the noise's standard deviations have the
-# half-widths of one of few sums, whose ratios of scales lie so many (the first) an octave.
-_RATIOS_AN_OCTAVE, _HIDES = 8, 4.0
+# A sampling error of so many of the noise's standard deviations hides what noise exactly it is: sums of two noises
+# then have the half-widths of one of few sums.
+_HIDES = 4.0
+# Ratios of scales of these few sums, an octave.
+_RATIOS_AN_OCTAVE = 8
 
 # A number, a standard deviation and a noise.
 Case = tuple[float, float, NoiseDistribution | None]
@@ -102,12 +106,13 @@ def _hidden(sd: float, noise: NoiseDistribution | None) -> NoiseDistribution | N
 @lru_cache(maxsize=4096)
 def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
     """Return the sum whose narrower part is a little wider, one of few but for its scale, and the least sd for it."""
-    wide, other = noise.first, noise.second
-    if largest_value(wide) < noise.ratio * largest_value(other):
-        wide, other = other, wide
+    wide = noise.first
+    narrow = noise.second
+    if largest_value(wide) < noise.ratio * largest_value(narrow):
+        wide, narrow = narrow, wide
     law, _ = noise.standard
     ratio = 2.0 ** (ceil(_RATIOS_AN_OCTAVE * log2(law.ratio)) / _RATIOS_AN_OCTAVE) / law.ratio
-    return NoiseSum(wide, other, ratio), _HIDES * sqrt(noise.variance)
+    return NoiseSum(wide, narrow, ratio), _HIDES * sqrt(noise.variance)
 
 
 def _solved(
@@ -176,7 +181,8 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Flo
     normal_end = _NORMAL_END * sd * (1 + _TOLERANCE)
     breakpoints = noises.breakpoints(x - normal_end, x + normal_end)
     counts = np.array([1 if points is None else len(points) for points in breakpoints])
-    tails, density = np.empty_like(x), np.empty_like(x)
+    tails = np.empty_like(x)
+    density = np.empty_like(x)
     # Those of about as many breakpoints are integrated together: none has many more pieces than it needs.
     order = np.argsort(counts, kind="stable")
     start = 0

@@ -37,7 +37,9 @@ def truncate(ends: Ends, limits: Ends | None) -> Ends:
 
 
 def zou_donner(
-    one: tuple[float, Ends], other: tuple[float, Ends], joined: Callable[[float, float], float] = hypot
+    minuend: tuple[float, Ends],
+    subtrahend: tuple[float, Ends],
+    joined: Callable[[float, float], float] = hypot,
 ) -> Ends:
     """Return the interval of one estimate minus another from the intervals of both, each side by itself.
 
@@ -47,8 +49,8 @@ def zou_donner(
 
     `joined` makes one distance of two: the root of the sum of their squares where errors are independent.
     """
-    first, (low, high) = one
-    second, (least, most) = other
+    first, (low, high) = minuend
+    second, (least, most) = subtrahend
     difference = first - second
     return difference - joined(first - low, most - second), difference + joined(high - first, second - least)
 

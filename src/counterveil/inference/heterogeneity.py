@@ -75,7 +75,9 @@ def heterogeneity(estimates: Floats, variances: Floats, scale: str = "difference
     df = len(estimates) - 1
     beyond = max(0.0, 1 - df / q) if q > 0 else 0.0
     between = paule_mandel(estimates, variances)
-    return Heterogeneity(q, df, float(chdtrc(df, q)), beyond, between, scale)
+    return Heterogeneity(
+        q=q, df=df, p_value=float(chdtrc(df, q)), i_squared=beyond, tau_squared=between, scale=scale
+    )
 
 
 def paule_mandel(estimates: Floats, variances: Floats) -> float:

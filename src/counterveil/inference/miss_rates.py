@@ -19,14 +19,22 @@ from scipy.special import ndtr, ndtri
 from counterveil.inference.noise_distribution import NoiseBatch
 from counterveil.numerics.arrays import Floats
 
-# Standard deviations that intervals are calibrated on, in interquartile ranges of the noise: so many an octave, above
-# what is as good as none, to where the noise is. Numbers whose binary logarithms agree to the last part are one.
-_OCTAVE, _LOWEST, HIGHEST_OCTAVE, _AGREE = 16, -8, 30, 2.0**-26
+# Standard deviations that intervals are calibrated on, in interquartile ranges of the noise: so many an octave.
+_OCTAVE = 16
+# From what is as good as none to where the noise is, as binary logarithms.
+_LOWEST = -8
+HIGHEST_OCTAVE = 30
+# Numbers whose binary logarithms agree to this part are one.
+_AGREE = 2.0**-26
 _GRID = 2.0 ** np.arange(_LOWEST, HIGHEST_OCTAVE, 1 / _OCTAVE)
 # Numbers below this are none.
 _LEAST = 2.0**-60
-# Secant steps for a half-width, at most. They end when its tail is within _NEAR of alpha, as a part of alpha.
-_MOST_STEPS, _NEAR = 60, 1e-4
+# Secant steps for a half-width, at most.
+_MOST_STEPS = 60
+# They end when its tail is so near to alpha, as a part of alpha.
+_NEAR = 1e-4
+# The second point of the secant, in parts of the first, which is a little too wide.
+_SECOND_POINT = 0.97
 # Where the sampling error is this much wider than the noise, it is the smooth part of the convolution.
 _WIDE = 1.5
 # Numbers at once: memory for more is asked of the system afresh each time, which takes longer than the work.
@@ -44,7 +52,8 @@ def _normal_rule(nodes: int, end: float) -> tuple[Floats, Floats]:
 
 def level_rule(low: int, high: int) -> tuple[Floats, Floats]:
     """Return levels and weights that average over a distribution; they crowd towards both ends of it."""
-    (u, v), (u_high, v_high) = leggauss(low), leggauss(high)
+    u, v = leggauss(low)
+    u_high, v_high = leggauss(high)
     u = (1 + u) / 2
     v = v / 2
     u_high = (1 + u_high) / 2
@@ -90,7 +99,7 @@ def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     normal = -ndtri(alpha / 2) * sd
     # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
     last = np.where(sd == 0, noise_quantile, np.hypot(noise_quantile, normal))
-    h = np.where(sd == 0, noise_quantile, 0.97 * last)
+    h = np.where(sd == 0, noise_quantile, _SECOND_POINT * last)
     low = np.zeros_like(h)
     high = np.full_like(h, np.inf)
     before = _excess(sd, last, noises, alpha)
@@ -101,7 +110,8 @@ def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
         open_ = np.flatnonzero(np.abs(excess) > _NEAR)
         if not len(open_):
             break
-        low, high = np.where(excess > 0, h, low), np.where(excess > 0, high, h)
+        low = np.where(excess > 0, h, low)
+        high = np.where(excess > 0, high, h)
         rise = (excess - before) / np.where(h == last, np.inf, h - last)
         trial = h - excess / np.minimum(rise, -1e-300)
         # What leaves the bracket is replaced by its middle, or by twice the width while it is open.
@@ -186,7 +196,9 @@ class MissRates:
         wider = (low < self._known[0, row]) | (high > self._known[1, row])
         if not wider.any():
             return
-        low, high, row = low[wider], high[wider], row[wider]
+        low = low[wider]
+        high = high[wider]
+        row = row[wider]
         np.minimum.at(self._known[0], row, low)
         np.maximum.at(self._known[1], row, high)
         row = np.unique(row)

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
 
-# Breakpoints that an integral is cut at, at most. Those beyond a value that the noise exceeds with the second
-# number as probability are left out.
-_MOST_BREAKPOINTS, _BEYOND = 20_000, 1e-25
+# Breakpoints that an integral is cut at, at most.
+_MOST_BREAKPOINTS = 20_000
+# Those beyond a value that the noise exceeds with this probability are left out.
+_BEYOND = 1e-25
 
 
 class NoiseDistribution(Protocol):
@@ -171,8 +172,8 @@ def lower_quantile(distribution: NoiseDistribution, p: float) -> float:
 @lru_cache(maxsize=4096)
 def standardised(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float]:
     """Return a distribution that this one is a multiple of, and the factor."""
-    found: tuple[NoiseDistribution, float] = getattr(distribution, "standard", (distribution, 1.0))
-    return found
+    standard: tuple[NoiseDistribution, float] = getattr(distribution, "standard", (distribution, 1.0))
+    return standard
 
 
 @lru_cache(maxsize=4096)
@@ -196,7 +197,9 @@ class NoiseBatch:
         """Return the noises of these places, in their order."""
         chosen = object.__new__(NoiseBatch)
         chosen._laws = self._laws
-        chosen.which, chosen._scales, chosen.widths = self.which[rows], self._scales[rows], self.widths[rows]
+        chosen.which = self.which[rows]
+        chosen._scales = self._scales[rows]
+        chosen.widths = self.widths[rows]
         return chosen
 
     def cdf(self, points: Floats) -> Floats:
@@ -232,7 +235,8 @@ class NoiseBatch:
 
 def _breakpoints_of(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
     """Return the breakpoints of a multiple of a distribution in [low, high], None where there are too many."""
-    low, high = low / scale, high / scale
+    low = low / scale
+    high = high / scale
     end, points = _all_breakpoints(cast("Hashable", law))
     if points is not None:
         return points[points.searchsorted(low) : points.searchsorted(high, "right")] * scale

@@ -36,9 +36,11 @@ from counterveil.inference.noise_distribution import (
 from counterveil.numerics.arrays import Floats
 
 # Lattice points of a sum of two on either side of zero for each noise, a power of 2 within these ends; the sum has
-# twice as many. So many are wanted for each interquartile range of the wider noise: half-widths then err outwards, by
-# 0.001 at most.
-_LEAST_SIDE, _MOST_SIDE, _POINTS_A_RANGE = 1 << 11, 1 << 13, 90
+# twice as many.
+_LEAST_SIDE = 1 << 11
+_MOST_SIDE = 1 << 13
+# Points for each interquartile range of the wider noise: half-widths then err outwards, by 0.001 at most.
+_POINTS_A_RANGE = 90
 # That lattice reaches as far as either noise does with this probability.
 _BEYOND_LATTICE = 1e-13
 # Ratios of scales whose binary logarithms agree to this part are one.
@@ -148,11 +150,11 @@ class NoiseSum(LatticeSum):
     @property
     def standard(self) -> tuple[NoiseSum, float]:
         """The sum whose wider part has scale one and comes first, and the scale."""
-        parts = [standardised(cast("Hashable", noise)) for noise in (self.first, self.second)]
+        laws = [standardised(cast("Hashable", noise)) for noise in (self.first, self.second)]
         (wide, wide_scale, _), (narrow, narrow_scale, _) = sorted(
             (
                 (law, scale * factor, scale * factor * largest_value(law))
-                for (law, scale), factor in zip(parts, (1.0, self.ratio), strict=True)
+                for (law, scale), factor in zip(laws, (1.0, self.ratio), strict=True)
             ),
             key=lambda law_scale_end: -law_scale_end[2],
         )
@@ -288,8 +290,8 @@ def _weighted_table(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple
     for (weight, distribution), count in Counter(terms).items():
         end = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
         last = min(int(np.ceil(end / step)), _HALF - 1)
-        one = _spectrum(distribution, step=step / weight, last=last, points=_POINTS, rest_on_last=False)
-        spectrum *= one**count
+        transform = _spectrum(distribution, step=step / weight, last=last, points=_POINTS, rest_on_last=False)
+        spectrum *= transform**count
     masses = np.fft.irfft(spectrum, _POINTS)
     return step, _lower_tails(np.append(masses[_HALF:], masses[0]), beyond=_CUT / 2)
 
@@ -358,17 +360,17 @@ class Scaled:
 
     def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
         """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
-        found = self.noise.breakpoints(low / self.factor, high / self.factor, most)
-        return None if found is None else self.factor * found
+        points = self.noise.breakpoints(low / self.factor, high / self.factor, most)
+        return None if points is None else self.factor * points
 
 
 def sum_of_two(terms: list[tuple[float, NoiseDistribution | None]]) -> NoiseDistribution | None:
     """Return the distribution of the weighted sum of up to two independent noises, None where there is none."""
-    kept: list[NoiseDistribution] = [
+    noises: list[NoiseDistribution] = [
         noise if abs(weight) == 1.0 else Scaled(noise, abs(weight))
         for weight, noise in terms
         if noise is not None and abs(weight) > _NOTHING
     ]
-    if not kept:
+    if not noises:
         return None
-    return kept[0] if len(kept) == 1 else NoiseSum(kept[0], kept[1])
+    return noises[0] if len(noises) == 1 else NoiseSum(noises[0], noises[1])

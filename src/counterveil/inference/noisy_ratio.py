@@ -75,8 +75,8 @@ class NoisyRatio:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise."""
-        own = hypot(self.total_sd, (self.estimate - self.offset) * self.size_sd) / self._size
-        return sqrt(own**2 + self.extra)
+        ratio_sd = hypot(self.total_sd, (self.estimate - self.offset) * self.size_sd) / self._size
+        return sqrt(ratio_sd**2 + self.extra)
 
     @property
     def _size(self) -> float:
@@ -102,10 +102,12 @@ class NoisyRatio:
         rest = (noise * self.size_sd) ** 2
         if size <= 0 or size**2 <= rest:
             return -self.limit, self.limit
-        known = normal**2 * (size * self.row_variance + size**2 * self.extra) + (noise * self.total_sd) ** 2
+        variance = (
+            normal**2 * (size * self.row_variance + size**2 * self.extra) + (noise * self.total_sd) ** 2
+        )
         lead = size**2 - rest
         middle = self.total * size / lead
-        half = sqrt(max(middle**2 - (self.total**2 - known) / lead, 0.0))
+        half = sqrt(max(middle**2 - (self.total**2 - variance) / lead, 0.0))
         low = self.offset + middle - half - self.bias
         high = self.offset + middle + half + self.bias
         return truncate((low, high), (-self.limit, self.limit))
@@ -139,7 +141,7 @@ class RatioDifference(IndependentDifference):
         tuple of (float, float)
             Lower and upper end.
         """
-        one = (self.one.estimate, self.one.interval(level))
-        other = (self.other.estimate, self.other.interval(level))
+        treated = (self.one.estimate, self.one.interval(level))
+        control = (self.other.estimate, self.other.interval(level))
         limit = self.one.limit + self.other.limit
-        return truncate(zou_donner(one, other), (-limit, limit))
+        return truncate(zou_donner(treated, control), (-limit, limit))

@@ -31,6 +31,9 @@ _PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.
 # The distribution function is tabulated at these logarithms of |x| / interquartile range.
 _LOGS = np.arange(-14.0, 70.0, 0.04)
 _LEAST_TAIL = 1e-300
+# Where a tail point is looked for: logarithms of it below and above that of the interquartile range.
+_LOGS_BELOW = 20.0
+_LOGS_ABOVE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,8 @@ def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
 def tail_point(distribution: NoiseDistribution, log_scale: float, alpha: float) -> float:
     """Return the x with P(|X exp(-L)| > x) = alpha, without a table: for comparing designs."""
     changes, weights = _laplace_nodes(log_scale)
-    low = log(interquartile_range(distribution)) - 20.0
-    high = log(interquartile_range(distribution)) + 60.0
+    low = log(interquartile_range(distribution)) - _LOGS_BELOW
+    high = log(interquartile_range(distribution)) + _LOGS_ABOVE
     for _ in range(40):
         middle = (low + high) / 2
         missed = float(2 * distribution.cdf(-np.exp(middle + changes)) @ weights)
@@ -137,7 +140,8 @@ def variance_allowance(log_scale: float, alpha: float) -> float:
     """
     changes, weights = _laplace_nodes(log_scale)
     z = float(-ndtri(alpha / 2))
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
 
     def missed(root: float) -> float:
         return float(2 * ndtr(-z * root * np.exp(changes)) @ weights)

@@ -20,6 +20,9 @@ _NEAR = 1e-4
 _TINY = 1e-300
 # Halvings of the range of exponents of a p-value.
 _STEPS = 40
+# Decimal exponents between which p-values by halving lie: from 1e-12 to as good as 1.
+_LEAST_EXPONENT = -12.0
+_MOST_EXPONENT = -1e-9
 
 
 def p_value_from(half_width: Callable[[float], float], distance: float, level: float, bias: float) -> float:
@@ -42,8 +45,8 @@ def p_value_from(half_width: Callable[[float], float], distance: float, level: f
     ratio = half_width(level) / distance
     if ratio >= 1:
         start = (0.0, -beyond / distance)
-        found = _crossing(lambda z: relative(z) - 1, start, (here, ratio - 1))
-        return max(2 * float(ndtr(-found)), alpha)
+        crossing = _crossing(lambda z: relative(z) - 1, start, (here, ratio - 1))
+        return max(2 * float(ndtr(-crossing)), alpha)
     farthest = max(_FARTHEST, here)
     last = (here, ratio)
     z = min(here / max(ratio, _TINY), farthest)
@@ -53,8 +56,8 @@ def p_value_from(half_width: Callable[[float], float], distance: float, level: f
         last = (z, reached)
         z = min(1.5 * z, farthest)
     low, high = ((z, log(max(value, _TINY))) for z, value in (last, (z, reached)))
-    found = _crossing(lambda z: log(relative(z)), low, high)
-    return min(2 * float(ndtr(-found)), nextafter(alpha, 0.0))
+    crossing = _crossing(lambda z: log(relative(z)), low, high)
+    return min(2 * float(ndtr(-crossing)), nextafter(alpha, 0.0))
 
 
 def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> float:
@@ -62,7 +65,8 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
 
     The function is below 0 at the lower end, and not at the upper one.
     """
-    (a, at_a), (b, at_b) = low, high
+    a, at_a = low
+    b, at_b = high
     side = 0
     # What noise adds to a variance is found in steps, so that half-widths may jump over the value looked for.
     while b - a > _NEAR * b:
@@ -92,7 +96,8 @@ def p_value(interval: Callable[[float], tuple[float, float]], value: float = 0.0
         low, high = interval(1 - 10.0**exponent)
         return not low <= value <= high
 
-    least, most = -12.0, -1e-9
+    least = _LEAST_EXPONENT
+    most = _MOST_EXPONENT
     if out(least):
         return float(10.0**least)
     if not out(most):

@@ -44,8 +44,8 @@ class PooledMeans:
     @property
     def values(self) -> Pair:
         """Means of the treated and of the controls."""
-        one, other = np.dot(self.weights, np.array([site.values for site in self.sites]))
-        return float(one), float(other)
+        treated, control = np.dot(self.weights, np.array([site.values for site in self.sites]))
+        return float(treated), float(control)
 
     @property
     def range(self) -> Pair:
@@ -71,13 +71,13 @@ class PooledMeans:
             Takes a, b and factors of both arms' sampling variances, and returns the standard deviation of the
             normal part, the noise, and a bound of the bias.
         """
-        own = [site.errors(alpha) for site in self.sites]
+        site_errors = [site.errors(alpha) for site in self.sites]
 
         def error(a: float, b: float, factors: Pair) -> Error:
-            found = [each(a, b, factors) for each in own]
-            variance = float(np.dot(np.square(self.weights), [sd**2 for sd, _, _ in found]))
-            noise = weighted_sum(np.array(self.weights), [own_noise for _, own_noise, _ in found])
-            return sqrt(variance), noise, float(np.dot(self.weights, [bias for _, _, bias in found]))
+            at_sites = [site_error(a, b, factors) for site_error in site_errors]
+            variance = float(np.dot(np.square(self.weights), [sd**2 for sd, _, _ in at_sites]))
+            noise = weighted_sum(np.array(self.weights), [own_noise for _, own_noise, _ in at_sites])
+            return sqrt(variance), noise, float(np.dot(self.weights, [bias for _, _, bias in at_sites]))
 
         return error
 

@@ -14,6 +14,9 @@ from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.p_values import p_value_from
 from counterveil.inference.uncertainty import Uncertainty
 
+# One minus the level at which sampling errors of sites are added up where no level is asked for.
+_USUAL_ALPHA = 0.05
+
 
 # Proof: pooling.proof.md
 @dataclass(frozen=True, slots=True)
@@ -44,23 +47,23 @@ class PooledUncertainty:
     @property
     def noise(self) -> NoiseDistribution | None:
         """Distribution of the pooled privacy noise; None for no noise."""
-        return weighted_sum(np.array(self.weights), [known.noise for known in self.sites])
+        return weighted_sum(np.array(self.weights), [site.noise for site in self.sites])
 
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error, as far as it is known."""
-        return self._together(0.05).sampling_sd
+        return self._together(_USUAL_ALPHA).sampling_sd
 
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise; infinite where a site's is."""
-        return sqrt(self._sum([known.noise_sd**2 for known in self.sites]))
+        return sqrt(self._sum([site.noise_sd**2 for site in self.sites]))
 
     @property
     def total_sd(self) -> float:
         """Standard deviation of all errors together, differences between sites included."""
-        own = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
-        return own if self.between_sites is None else max(own, self.between_sites.std_error)
+        total = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
+        return total if self.between_sites is None else max(total, self.between_sites.std_error)
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part that an interval is built on.
@@ -75,15 +78,15 @@ class PooledUncertainty:
         float
             Standard deviation, in units of the estimate.
         """
-        own = self._together(alpha).known_sd(alpha) ** 2
+        variance = self._together(alpha).known_sd(alpha) ** 2
         if self.steadied is not None:
-            own = max(own, self._least(alpha, own, self.steadied))
-        return sqrt(own + self._between())
+            variance = max(variance, self._least(alpha, variance, self.steadied))
+        return sqrt(variance + self._between())
 
     @property
     def bias(self) -> float:
         """Bound of an error that no averaging removes: the weighted mean of those of the sites."""
-        return float(np.dot(self.weights, [known.bias for known in self.sites]))
+        return float(np.dot(self.weights, [site.bias for site in self.sites]))
 
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`.
@@ -99,9 +102,9 @@ class PooledUncertainty:
             Half-width, in units of the estimate.
         """
         alpha = 1 - level
-        own = half_width(self.known_sd(alpha), self.noise, alpha)
+        half = half_width(self.known_sd(alpha), self.noise, alpha)
         return self.bias + (
-            own if self.between_sites is None else max(own, self.between_sites.half_width(level))
+            half if self.between_sites is None else max(half, self.between_sites.half_width(level))
         )
 
     def prediction_half_width(self, level: float) -> float | None:
@@ -119,9 +122,9 @@ class PooledUncertainty:
         """
         if self.between_sites is None:
             return None
-        known = sqrt(self.known_sd(1 - level) ** 2 + self.between)
+        sd = sqrt(self.known_sd(1 - level) ** 2 + self.between)
         return self.bias + max(
-            self.between_sites.prediction_half_width(level), half_width(known, self.noise, 1 - level)
+            self.between_sites.prediction_half_width(level), half_width(sd, self.noise, 1 - level)
         )
 
     def naive_half_width(self, level: float) -> float:
@@ -154,11 +157,11 @@ class PooledUncertainty:
         float
             Two-sided p-value, privacy noise included.
         """
-        if any(known.ball_variance for known in self.sites):
+        if any(site.ball_variance for site in self.sites):
             return p_value_from(self.half_width, distance, level, self.bias)
         beyond = max(abs(distance) - self.bias, 0.0)
-        own = min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
-        return own if self.between_sites is None else max(own, self.between_sites.p_value(beyond))
+        p = min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
+        return p if self.between_sites is None else max(p, self.between_sites.p_value(beyond))
 
     def _together(self, alpha: float) -> Uncertainty:
         """Return the average as one estimate at a level 1 - alpha.
@@ -168,21 +171,19 @@ class PooledUncertainty:
         squares = np.square(self.weights)
         return Uncertainty(
             noise=self.noise,
-            variance=self._sum([known.variance for known in self.sites]),
-            variance_cap=self._sum([known.variance_cap for known in self.sites]),
-            variance_noise=weighted_sum(squares, [known.variance_noise for known in self.sites]),
-            extra=self._sum([known.extra_at(alpha) for known in self.sites]),
+            variance=self._sum([site.variance for site in self.sites]),
+            variance_cap=self._sum([site.variance_cap for site in self.sites]),
+            variance_noise=weighted_sum(squares, [site.variance_noise for site in self.sites]),
+            extra=self._sum([site.extra_at(alpha) for site in self.sites]),
         )
 
-    def _least(self, alpha: float, own: float, steadied: tuple[float, ...]) -> float:
+    def _least(self, alpha: float, variance: float, steadied: tuple[float, ...]) -> float:
         """Return what the variance is not taken for less than, sites being steadied or enlarged on their own."""
-        found = [known.extra_at(alpha) + least for known, least in zip(self.sites, steadied, strict=True)]
-        if self._sum(found) <= own:
-            return own  # nothing below can exceed it, and enlarging every site takes time
-        parts = zip(self.sites, found, self.weights, strict=True)
-        return self._sum(
-            [min(known.known_sd(alpha) ** 2, most) if w > 0 else 0.0 for known, most, w in parts]
-        )
+        of_sites = [site.extra_at(alpha) + least for site, least in zip(self.sites, steadied, strict=True)]
+        if self._sum(of_sites) <= variance:
+            return variance  # nothing below can exceed it, and enlarging every site takes time
+        rows = zip(self.sites, of_sites, self.weights, strict=True)
+        return self._sum([min(site.known_sd(alpha) ** 2, most) if w > 0 else 0.0 for site, most, w in rows])
 
     def _between(self) -> float:
         return self.between * float(np.square(self.weights).sum())

@@ -22,7 +22,11 @@ from counterveil.inference.convolution import half_width, tail
 from counterveil.numerics.arrays import Ends
 
 # Scales on which two means are compared. The first and the last two follow from the difference or from the ratio.
-DIFFERENCE, RATIO, ODDS, LIFT, NEEDED = "difference", "ratio", "odds_ratio", "lift", "nnt"
+DIFFERENCE = "difference"
+RATIO = "ratio"
+ODDS = "odds_ratio"
+LIFT = "lift"
+NEEDED = "nnt"
 # How many times larger a variance may be taken at a value than it was released.
 _MOST_FACTOR = 10.0
 # How exactly ends are found, on the scale t = r / (1 + r).
@@ -39,44 +43,46 @@ class Quotient:
     @property
     def estimate(self) -> float:
         """The ratio; a mean that is lost in its noise is taken at one standard deviation of it."""
-        one, other = self._seen
+        treated, control = self._seen
         if self.kind == RATIO:
-            return one / other if other > 0 else inf
-        return one * (1 - other) / (other * (1 - one)) if other * (1 - one) > 0 else inf
+            return treated / control if control > 0 else inf
+        return treated * (1 - control) / (control * (1 - treated)) if control * (1 - treated) > 0 else inf
 
     @property
     def _seen(self) -> Pair:
         """Means that are no nearer to where the ratio breaks than one standard deviation of their noise."""
-        one, other = self._means
-        first, second = (self.means.parts(*which)[1] for which in ((1.0, 0.0), (0.0, 1.0)))
+        treated, control = self._means
+        treated_sd, control_sd = (self.means.parts(*which)[1] for which in ((1.0, 0.0), (0.0, 1.0)))
         if self.kind == RATIO:
-            return one, max(other, second)
-        first, second = min(first, 0.5), min(second, 0.5)
-        return min(max(one, first), 1 - first), min(max(other, second), 1 - second)
+            return treated, max(control, control_sd)
+        treated_sd = min(treated_sd, 0.5)
+        control_sd = min(control_sd, 0.5)
+        return min(max(treated, treated_sd), 1 - treated_sd), min(max(control, control_sd), 1 - control_sd)
 
     @property
     def replaced(self) -> tuple[float | None, float | None]:
         """For each mean the standard deviation of its noise where the estimate is made with it instead, else None."""
         sds = (self.means.parts(*which)[1] for which in ((1.0, 0.0), (0.0, 1.0)))
-        one, other = (
-            sd if seen != mean else None for seen, mean, sd in zip(self._seen, self._means, sds, strict=True)
+        treated, control = (
+            sd if shown != mean else None
+            for shown, mean, sd in zip(self._seen, self._means, sds, strict=True)
         )
-        return one, other
+        return treated, control
 
     @property
     def _means(self) -> Pair:
         # A truth cannot be below the range: what noise put there is put back, which loses no coverage.
         low, high = self.means.range
-        one, other = (max(value, low) for value in self.means.values)
-        return (one, other) if self.kind == RATIO else (min(one, high), min(other, high))
+        treated, control = (max(value, low) for value in self.means.values)
+        return (treated, control) if self.kind == RATIO else (min(treated, high), min(control, high))
 
     def _form(self, t: float) -> tuple[float, float, float]:
         """Return the number that is zero at r = t / (1 - t) if the means are exact, and how it moves with them."""
-        one, other = self._means
+        treated, control = self._means
         if self.kind == RATIO:
-            return (1 - t) * one - t * other, 1 - t, t
-        value = (1 - t) * one * (1 - other) - t * other * (1 - one)
-        return value, (1 - t) * (1 - other) + t * other, (1 - t) * one + t * (1 - one)
+            return (1 - t) * treated - t * control, 1 - t, t
+        value = (1 - t) * treated * (1 - control) - t * control * (1 - treated)
+        return value, (1 - t) * (1 - control) + t * control, (1 - t) * treated + t * (1 - treated)
 
     def _factors(self, value: float, a: float, b: float) -> Pair:
         """Return how much larger the arms' variances would be if the ratio were the one that is tested.
@@ -85,19 +91,22 @@ class Quotient:
         holds, by generalised least squares, and variances follow (m - low)(high - m) upwards, as in score tests of
         risks (Miettinen and Nurminen 1985).
         """
-        (one, other), (low, high) = self._means, self.means.range
-        first, second = (hypot(*self.means.parts(*which)) ** 2 for which in ((1.0, 0.0), (0.0, 1.0)))
-        total = a * a * first + b * b * second
+        treated, control = self._means
+        low, high = self.means.range
+        treated_variance, control_variance = (
+            hypot(*self.means.parts(*which)) ** 2 for which in ((1.0, 0.0), (0.0, 1.0))
+        )
+        total = a * a * treated_variance + b * b * control_variance
         if not 0 < total < inf:
             return 1.0, 1.0
-        moved = one - first * a * value / total, other + second * b * value / total
-        found = []
-        for seen, place in zip((one, other), moved, strict=True):
-            there = min(max(place, low), high)
-            own = (seen - low) * (high - seen)
-            larger = (there - low) * (high - there) / own if own > 0 else _MOST_FACTOR
-            found.append(min(max(larger, 1.0), _MOST_FACTOR))
-        return found[0], found[1]
+        moved = treated - treated_variance * a * value / total, control + control_variance * b * value / total
+        factors = []
+        for shown, moved_mean in zip((treated, control), moved, strict=True):
+            there = min(max(moved_mean, low), high)
+            spread = (shown - low) * (high - shown)
+            larger = (there - low) * (high - there) / spread if spread > 0 else _MOST_FACTOR
+            factors.append(min(max(larger, 1.0), _MOST_FACTOR))
+        return factors[0], factors[1]
 
     @property
     def sampling_sd(self) -> float:
@@ -112,17 +121,18 @@ class Quotient:
     @property
     def _sds(self) -> Pair:
         """Standard deviations from sampling and from noise."""
-        r, (one, other) = self.estimate, self._seen
+        r = self.estimate
+        treated, control = self._seen
         if r == inf:
             return inf, inf
         if self.kind == RATIO:
             a = 1.0
             b = r
-            slope = other
+            slope = control
         else:
-            a = 1 - other + r * other
-            b = one + r * (1 - one)
-            slope = other * (1 - one)
+            a = 1 - control + r * control
+            b = treated + r * (1 - treated)
+            slope = control * (1 - treated)
         sampling, noise = self.means.parts(a, b)
         return sampling / slope, noise / slope
 
@@ -144,7 +154,8 @@ class Quotient:
             sd, noise, bias = error(a, b, self._factors(value, a, b))
             return sign * value - half_width(sd, noise, alpha) - bias
 
-        (at_zero, _, _), (at_end, _, _) = self._form(0.0), self._form(1.0)
+        at_zero, _, _ = self._form(0.0)
+        at_end, _, _ = self._form(1.0)
         middle = at_zero / (at_zero - at_end) if at_zero > at_end else 0.5
         low = _end(beyond, 0.0, middle, 1.0) if beyond(0.0, 1.0) > 0 else 0.0
         high = _end(beyond, 1.0, middle, -1.0) if beyond(1.0, -1.0) > 0 else inf

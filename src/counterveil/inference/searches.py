@@ -11,8 +11,10 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
-# Searches that go on together, and how many answers are remembered.
-_TOGETHER, _MOST_REMEMBERED = 256, 16_384
+# Searches that go on together.
+_TOGETHER = 256
+# Answers that are remembered.
+_MOST_REMEMBERED = 16_384
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")

@@ -63,17 +63,17 @@ def held_weights(weights: Floats, most: Floats, variances: Floats) -> Floats:
 
     Where the others have no weight, it goes to them by inverse variance. `most` adds up to at least one.
     """
-    found = weights.copy()
+    limited = weights.copy()
     held = np.zeros(len(weights), dtype=np.bool_)
     for _ in range(len(weights)):
-        over = ~held & (found > most)
+        over = ~held & (limited > most)
         if not over.any():
             break
         held |= over
-        found[held] = most[held]
-        share = found[~held] if found[~held].sum() > 0 else 1 / variances[~held]
-        found[~held] = (1 - found[held].sum()) * share / share.sum()
-    return np.asarray(found)
+        limited[held] = most[held]
+        share = limited[~held] if limited[~held].sum() > 0 else 1 / variances[~held]
+        limited[~held] = (1 - limited[held].sum()) * share / share.sum()
+    return np.asarray(limited)
 
 
 def noise_variance(distribution: NoiseDistribution | None) -> float:
@@ -85,18 +85,18 @@ def noise_variance(distribution: NoiseDistribution | None) -> float:
     return float(distribution.quantile(np.array([0.975]))[0] / _TWO_SIDED) ** 2
 
 
-def other_variance(known: Uncertainty) -> float:
+def other_variance(uncertainty: Uncertainty) -> float:
     """Return the variance of an estimate that is not sampling: noise and small terms."""
-    return known.extra + known.ball_variance + noise_variance(known.noise)
+    return uncertainty.extra + uncertainty.ball_variance + noise_variance(uncertainty.noise)
 
 
-def released_variance(known: Uncertainty) -> float:
+def released_variance(uncertainty: Uncertainty) -> float:
     """Return the variance of an estimate: sampling as released, inside its bounds, plus noise.
 
     At least the variance of the noise, which is known: a site whose released sampling variance came out
     negative is not taken for a better one than that.
     """
-    return known.sampling_sd**2 + other_variance(known)
+    return uncertainty.sampling_sd**2 + other_variance(uncertainty)
 
 
 def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = False) -> Floats:
@@ -108,26 +108,27 @@ def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = F
     have the mean, so that no weight follows a site's own number. A variance that was not released stays at
     its largest.
     """
-    found = np.array([known.variance_cap for known in sites])
-    noisy = np.array([known.variance_noise is not None for known in sites])
+    variances = np.array([site.variance_cap for site in sites])
+    noisy = np.array([site.variance_noise is not None for site in sites])
     if not noisy.any():
-        return found
-    chosen = [known for known in sites if known.variance_noise is not None]
-    size, caps = sizes[noisy], found[noisy]
-    per_person = size * np.array([known.variance for known in chosen])
-    noise = size**2 * np.array([noise_variance(known.variance_noise) for known in chosen])
+        return variances
+    chosen = [site for site in sites if site.variance_noise is not None]
+    size = sizes[noisy]
+    caps = variances[noisy]
+    per_person = size * np.array([site.variance for site in chosen])
+    noise = size**2 * np.array([noise_variance(site.variance_noise) for site in chosen])
     # The variance between sites of the variance per person; one site alone says nothing about it.
     differing = paule_mandel(per_person, noise) if len(chosen) > 1 else float(noise.max())
     differing = 0.0 if common else differing
     precision = 1 / (noise + differing)
     centre = float(precision @ per_person / precision.sum())
-    kept = differing * precision
-    shrunk = np.maximum(centre + kept * (per_person - centre), 0.0)
-    found[noisy] = np.minimum((shrunk + np.sqrt(kept * noise)) / size, caps)
-    return found
+    reliability = differing * precision
+    shrunk = np.maximum(centre + reliability * (per_person - centre), 0.0)
+    variances[noisy] = np.minimum((shrunk + np.sqrt(reliability * noise)) / size, caps)
+    return variances
 
 
 def noise_sds_of_variances(sites: list[Uncertainty]) -> Floats:
     """Return the standard deviation of the noise of every released variance, at most its cap: what intervals add."""
-    caps = np.array([known.variance_cap for known in sites])
-    return np.asarray(np.minimum(np.sqrt([noise_variance(known.variance_noise) for known in sites]), caps))
+    caps = np.array([site.variance_cap for site in sites])
+    return np.asarray(np.minimum(np.sqrt([noise_variance(site.variance_noise) for site in sites]), caps))

@@ -222,23 +222,31 @@ class Uncertainty:
 
 def solve_together(errors: Sequence[tuple[float, Uncertainty]], levels: Sequence[float]) -> None:
     """Solve what intervals and p-values of these estimates need at some levels at once; they are then at hand."""
-    plain = [(estimate, known) for estimate, known in errors if type(known) is Uncertainty]
+    plain = [(estimate, uncertainty) for estimate, uncertainty in errors if type(uncertainty) is Uncertainty]
     alphas = [1 - level for level in levels]
-    noisy = [(known, known.variance_noise) for _, known in plain if known.variance_noise is not None]
-    likely_variances([(known.variance, noise) for known, noise in noisy])
+    noisy = [
+        (uncertainty, uncertainty.variance_noise)
+        for _, uncertainty in plain
+        if uncertainty.variance_noise is not None
+    ]
+    likely_variances([(uncertainty.variance, noise) for uncertainty, noise in noisy])
     inflations(
         [
-            (known.noise or noise, noise, known.variance_cap, alpha)
-            for known, noise in noisy
+            (uncertainty.noise or noise, noise, uncertainty.variance_cap, alpha)
+            for uncertainty, noise in noisy
             for alpha in alphas
         ]
     )
-    sds = [(known.known_sd(alpha), alpha, estimate, known) for estimate, known in plain for alpha in alphas]
-    exact_half_widths([(alpha, sd, known.noise) for sd, alpha, _, known in sds])
+    sds = [
+        (uncertainty.known_sd(alpha), alpha, estimate, uncertainty)
+        for estimate, uncertainty in plain
+        for alpha in alphas
+    ]
+    exact_half_widths([(alpha, sd, uncertainty.noise) for sd, alpha, _, uncertainty in sds])
     tails_beyond(
         [
-            (known.beyond(estimate), sd, known.noise)
-            for sd, _, estimate, known in sds
-            if not known.ball_variance
+            (uncertainty.beyond(estimate), sd, uncertainty.noise)
+            for sd, _, estimate, uncertainty in sds
+            if not uncertainty.ball_variance
         ]
     )

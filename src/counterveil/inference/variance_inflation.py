@@ -33,23 +33,28 @@ from counterveil.numerics.arrays import Floats
 # An inflated variance may exceed the largest possible one by this factor.
 HEADROOM = 1.1
 # The grids of miss rates reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
-# this much higher: at least the first of these parts of alpha, at most the second.
-_MARGIN, _PARTS = 2e-4, (1 / 200, 1 / 4)
+# this much higher.
+_MARGIN = 2e-4
+# But at least by the first of these parts of alpha, and at most by the second.
+_MARGIN_PARTS = (1 / 200, 1 / 4)
 # A cap below this part of the interquartile range of the variance's noise is used itself, with the headroom: what
 # was released tells nothing, and the grids are not made for it.
 _TELLS_NOTHING = 1e-5
-# Variances that are tried, beside 0 and the largest: those of a geometric series, in squared interquartile ranges of
-# the noise, that lie between these multiples of the interquartile range of their own noise.
-_TRIED, _LEAST_TRIED, MOST_TRIED = 2.0 ** np.arange(-20, 60, 0.5), 1 / 50, 200.0
+# Variances that are tried, beside 0 and the largest, in squared interquartile ranges of the noise.
+_TRIED = 2.0 ** np.arange(-20, 60, 0.5)
+# Of these the ones between these multiples of the interquartile range of their own noise.
+_LEAST_TRIED = 1 / 50
+MOST_TRIED = 200.0
 # Part by which the largest of these lies below the cap, at least.
 _ROUNDING = 1e-12
 # Sums of two noises whose ratios of scales agree to a quarter of an octave are calibrated as one.
 _RATIOS_AN_OCTAVE = 4
 # Inflations that are searched for together.
 _MOST_INFLATED = 1024
-# The constant kappa is found to the first part of the noise's interquartile range, and rounded upwards, or until
-# misses fall short of their aim by less than the second.
-_PRECISION, _ENOUGH = 1 / 128, 1 / 8192
+# The constant kappa is found to this part of the noise's interquartile range, and rounded upwards.
+_PRECISION = 1 / 128
+# Or until misses fall short of their aim by less than this, in logarithms.
+_ENOUGH = 1 / 8192
 # How many of the variances that are missed most often are searched first.
 _FEW = 3
 # Levels of the variance's noise. Too small a variance misses more often than too large a one, so the lower half has
@@ -173,7 +178,7 @@ def _positive_parts(
 
 def aimed_at(alpha: float) -> float:
     """Return how often intervals may miss on the grids for them to miss no more often than `alpha`."""
-    return alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
+    return alpha - min(max(_MARGIN, _MARGIN_PARTS[0] * alpha), _MARGIN_PARTS[1] * alpha)
 
 
 def least_inflation(
@@ -215,7 +220,8 @@ def _least_root(
     most: float,
 ) -> Generator[Asking, Floats, float]:
     """Return where the largest excess falls to 0 or a little below; ends come with their values."""
-    (lower, at_lower), (upper, at_upper) = low, high
+    lower, at_lower = low
+    upper, at_upper = high
     while upper < most and at_upper > 0:
         # As far again as the line through both ends says, and a little farther.
         ahead = 1.1 * at_upper / max(at_lower - at_upper, at_upper / 8)

@@ -28,6 +28,7 @@ from counterveil.estimators.moments.scaling import scaling_of, standard_rows
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import Denoised, denoised
+from counterveil.numerics.fold_learners import FoldNuisances, Predict
 from counterveil.numerics.products import FeatureMap, Standard, projected
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity
 from counterveil.numerics.public_choices import two_parts
@@ -40,7 +41,6 @@ from counterveil.published.weighting import denominator, score_shares, shrunk
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.rows.folds.learners import FoldNuisances, Predict
 from counterveil.rows.folds.quiet_learners import models_of_fold, quietly
 from counterveil.rows.moments.joint_gram import Scaling, SecondMoments, release_gram
 from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments

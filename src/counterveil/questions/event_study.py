@@ -215,7 +215,7 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
     if session.study.cluster is not None:
         refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
-    result = answer_by(EventStudyResult, session, "event_study", question, place=place)
+    result = answer_by(EventStudyResult, session, "event_study", question, base_period=place)
     details = panel_facts(session.study, (rows, public.rows))
     if session.study.where is not None:
         details |= {"rows_where": session.study.where.text}

@@ -23,17 +23,10 @@ import numpy as np
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from counterveil.errors import CounterveilError, excerpt, refusal, shown
+from counterveil.inference.anderson_rubin import anderson_rubin, joint_p_value, joint_statistic
 from counterveil.inference.estimates import truncate
-from counterveil.inference.moments import (
-    LinearFit,
-    NoisyMoments,
-    anderson_rubin,
-    joint_p_value,
-    joint_statistic,
-    least_squares,
-    two_stage,
-    with_robust_errors,
-)
+from counterveil.inference.linear_fit import LinearFit, least_squares, two_stage, with_robust_errors
+from counterveil.inference.moments import NoisyMoments
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Fact, written

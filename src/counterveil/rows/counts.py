@@ -29,7 +29,7 @@ def release_counts(
         exact = counts() if callable(counts) else counts
         return [count if isinstance(count, Fraction) else Fraction(int(count)) for count in exact]
 
-    return release_sums(gate, name, values, pure, COUNTS_L1, COUNTS_L2)
+    return release_sums(gate, name, values=values, pure=pure, l1=COUNTS_L1, l2=COUNTS_L2)
 
 
 def release_sums(

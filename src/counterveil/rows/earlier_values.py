@@ -37,21 +37,22 @@ def bounds(rows: int) -> list[Fraction]:
 
 def moment_sums(before: NDArray[np.int64], after: NDArray[np.int64]) -> list[int]:
     """Return the sums of x, y, x y and x^2 for steps less half of their range; exact."""
-    x, y = before - _HALF, after - _HALF
+    x = before - _HALF
+    y = after - _HALF
     return [int(x.sum()), int(y.sum()), exact_dot(x, y), exact_dot(x, x)]
 
 
 def exact_moments(sums: Sequence[int], rows: int) -> list[Fraction]:
     """Return the means of x, y, x y and x^2 in [-1/2, 1/2] from those sums."""
     units = (OUTCOME_STEPS, OUTCOME_STEPS, OUTCOME_STEPS**2, OUTCOME_STEPS**2)
-    return [Fraction(int(one), rows * unit) for one, unit in zip(sums, units, strict=True)]
+    return [Fraction(int(total), rows * unit) for total, unit in zip(sums, units, strict=True)]
 
 
 def earlier_sums(block: Table, outcomes: Outcomes) -> Sums:
     """Return `moment_sums` of every outcome that was measured before, (outcomes, 4)."""
     plain = outcomes.numbers(block)
-    found = [moment_sums(block.measures[column], plain[place]) for place, column in outcomes.measured_before]
-    return (np.array(found, dtype=object),)
+    sums = [moment_sums(block.measures[column], plain[index]) for index, column in outcomes.measured_before]
+    return (np.array(sums, dtype=object),)
 
 
 def release_moments(gate: Gate, outcomes: Outcomes) -> list[list[Released]]:

@@ -36,7 +36,15 @@ def made_up_rows(public: PublicData) -> Table:
     others = tuple(_steps(rows, column=number) for number in range(1, len(study.outcomes)))
     # Each cluster has two rows.
     cluster = None if study.cluster is None else (np.arange(rows) // 2).astype(np.intp)
-    return Table(study, arm, arm > 0, outcome, covariates, others, cluster).sealed()
+    return Table(
+        study=study,
+        arm=arm,
+        treated=arm > 0,
+        outcome=outcome,
+        covariates=covariates,
+        measures=others,
+        cluster=cluster,
+    ).sealed()
 
 
 def _uniforms(rows: int, column: int) -> Floats:

@@ -17,6 +17,7 @@ import numpy as np
 from counterveil.data import OUTCOME_STEPS, Backend, Sums, Table
 from counterveil.numerics.arrays import Integers
 from counterveil.rows.counts import release_counts
+from counterveil.rows.outcome_numbers import outcome_of
 from counterveil.rows.public import PublicRows, private_table
 from counterveil.session import Gate, ReleasedVector
 
@@ -78,4 +79,4 @@ def _counted(source: Backend, count: Callable[[Integers], Integers], outcome: in
 
 
 def _block_counts(block: Table, count: Callable[[Integers], Integers], outcome: int) -> Sums:
-    return (count(block.outcome if outcome == 0 else block.measures[outcome - 1]),)
+    return (count(outcome_of(block, outcome)),)

@@ -56,7 +56,7 @@ class Outcomes:
     @property
     def measured_before(self) -> list[tuple[int, int]]:
         """The places of outcomes that were measured before, each with the place of that number."""
-        return [(place, column) for place, column in enumerate(self.earlier) if column is not None]
+        return [(index, column) for index, column in enumerate(self.earlier) if column is not None]
 
     @property
     def widths(self) -> list[Fraction]:
@@ -70,10 +70,10 @@ class Outcomes:
     def numbers(self, table: Table) -> list[NDArray[np.int64]]:
         """Return what is compared, in steps of its range: outcomes, less slopes times what was measured before."""
         numbers = [table.outcome, *table.measures[: len(self.names) - 1]]
-        for place, column in self.measured_before if self.slopes else []:
-            slope = self.slopes[place]
+        for index, column in self.measured_before if self.slopes else []:
+            slope = self.slopes[index]
             above = slope * (OUTCOME_STEPS - table.measures[column])
-            numbers[place] = (SLOPE_PARTS * numbers[place] + above) // (SLOPE_PARTS + slope)
+            numbers[index] = (SLOPE_PARTS * numbers[index] + above) // (SLOPE_PARTS + slope)
         return numbers
 
     @property
@@ -98,6 +98,11 @@ class Outcomes:
             return sqrt(sum(size**2 for size in sizes))
         count = len(sizes)
         return sqrt((count + 1) * (count + 2) / 6) if self._even else sum(sizes)
+
+
+def outcome_of(table: Table, number: int) -> NDArray[np.int64]:
+    """Return one of a table's outcomes in whole steps, the primary one being number 0."""
+    return table.outcome if number == 0 else table.measures[number - 1]
 
 
 def totals_by_arm(source: Backend, outcomes: Outcomes) -> list[list[Arm]]:

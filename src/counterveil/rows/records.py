@@ -58,12 +58,12 @@ class Part:
         """Return what `make` returns; of every block the last one is kept, for the passes that follow."""
         if self.features.size > MOST_KEPT * len(self.batch.covariates):
             return make()
-        kept = self.batch.cached("features", dict[int, tuple[object, Floats]])
-        key, values = kept.get(self.rows.start, (None, np.empty(0)))
+        cache = self.batch.cached("features", dict[int, tuple[object, Floats]])
+        key, values = cache.get(self.rows.start, (None, np.empty(0)))
         if key != (self.features, standard):
             values = make()
             values.setflags(write=False)
-            kept[self.rows.start] = (self.features, standard), values
+            cache[self.rows.start] = (self.features, standard), values
         return values
 
     @property
@@ -96,8 +96,8 @@ class TableRecords:
 
     def models(self, standard: Standard) -> Iterator[Block]:
         """Yield (1, z), treatment and outcome, a block at a time."""
-        for part in self.parts():
-            yield part.u(standard), part.treated.astype(np.float64), part.y
+        for block in self.parts():
+            yield block.u(standard), block.treated.astype(np.float64), block.y
 
 
 # Whole numbers from the rows of a table and from public or released numbers; a function of a module, so that

@@ -72,7 +72,7 @@ class TimeTables:
         """How far one person's move from any entry to any other changes the numbers, in Euclidean length."""
         if self.form.kind == FLAT:
             return sqrt_up(Fraction(2))
-        return sqrt_up(2 * sum((one**2 for one in root_coefficients(self.form.cells + 1)), Fraction(0)))
+        return sqrt_up(2 * sum((r**2 for r in root_coefficients(self.form.cells + 1)), Fraction(0)))
 
     @property
     def l1(self) -> Fraction:
@@ -94,7 +94,7 @@ class TimeTables:
     def release(self, gate: Gate, counts: Sequence[Sequence[int | Fraction]]) -> ReleasedTables:
         """Return every block's numbers with noise, (blocks, entries), and its standard deviation."""
         values = [number for block in counts for number in self.numbers(block)]
-        released = release_sums(gate, NAME, values, self.pure, self.l1, self.l2)
+        released = release_sums(gate, NAME, values=values, pure=self.pure, l1=self.l1, l2=self.l2)
         noisy = released.floats().reshape(len(counts), self.form.entries)
         return tuple(tuple(map(float, block)) for block in noisy), sqrt(released.variance)
 
@@ -138,7 +138,7 @@ class TableEntries:
         stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
         entry = (stratum * 2 + block.arm) * entries + block.outcome
         fine = np.bincount(entry, minlength=blocks * entries).reshape(blocks, entries)
-        return (shared_entries(fine, self.cells, self.parts, self.kinds, self.ends).ravel(),)
+        return (shared_entries(fine, self.cells, parts=self.parts, kinds=self.kinds, ends=self.ends).ravel(),)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -208,5 +208,7 @@ class WeightedTimes:
         """Return both arms' numbers with noise, and its standard deviation."""
         entry = gate.rows.table.outcome
         fine = np.array([arm.sums(entry, self.event.cut(PARTS).entries) for arm in self.arms])
-        shared = shared_entries(fine, self.event.cells, self.parts, self.event.kinds, self.ends)
+        shared = shared_entries(
+            fine, self.event.cells, parts=self.parts, kinds=self.event.kinds, ends=self.ends
+        )
         return tables.release(gate, (shared / Fraction(2 * PARTS)).tolist())

@@ -70,24 +70,24 @@ def undescribed_columns(session: BaseSession, names: tuple[str, ...]) -> Undescr
 
 def release_range(gate: Gate, name: str, column: Column) -> list[float]:
     """Return the noisy counts of the cells."""
-    found = release_counts(gate, name, range_counts(column).tolist(), pure=True)
-    return [float(value) for value in found.values]
+    released = release_counts(gate, name, range_counts(column).tolist(), pure=True)
+    return [float(value) for value in released.values]
 
 
 def release_labels(gate: Gate, name: str, column: Column) -> list[tuple[Label, int]]:
     """Return the labels that many rows have with their noisy counts, the most frequent first."""
-    found = gate.release_labels(name, label_counts(column))
+    labels = gate.release_labels(name, label_counts(column))
     # In an order that what is released decides.
-    return sorted(found.items(), key=lambda pair: (-pair[1], str(pair[0])))
+    return sorted(labels.items(), key=lambda pair: (-pair[1], str(pair[0])))
 
 
 def range_counts(column: Column) -> Integers:
     """Return how many rows fall into each cell of the public grid; every row falls into one."""
     values = _doubles(column)
     size = np.searchsorted(_SIZES, np.abs(values), "left")
-    place = np.where(values > 0, SIDE + 1 + size, np.where(values < 0, SIDE - 1 - size, SIDE))
-    place = np.where(np.isnan(values), CELLS - 1, place)
-    return np.bincount(place, minlength=CELLS).astype(np.int64)
+    cell = np.where(values > 0, SIDE + 1 + size, np.where(values < 0, SIDE - 1 - size, SIDE))
+    cell = np.where(np.isnan(values), CELLS - 1, cell)
+    return np.bincount(cell, minlength=CELLS).astype(np.int64)
 
 
 def _doubles(column: Column) -> Floats:
@@ -111,12 +111,12 @@ def label_counts(column: Column) -> dict[Label, int]:
     held = column.keep(~missing)
     values = held.codes if isinstance(held, Coded) else held.values
     kinds, counts = np.unique(values, return_counts=True)
-    found: Counter[Label] = Counter()
+    totals: Counter[Label] = Counter()
     for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
         label = _label(held.cells[kind] if isinstance(held, Coded) else kind)
         if label is not None:
-            found[label] += count
-    return dict(found)
+            totals[label] += count
+    return dict(totals)
 
 
 def _label(cell: object) -> Label | None:

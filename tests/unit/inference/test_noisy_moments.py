@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from counterveil.inference.moments import (
-    NoisyMoments,
-    anderson_rubin,
-    joint_p_value,
-    joint_statistic,
-    least_squares,
-    two_stage,
-)
+from counterveil.inference.anderson_rubin import anderson_rubin, joint_p_value, joint_statistic
+from counterveil.inference.linear_fit import least_squares, two_stage
+from counterveil.inference.moments import NoisyMoments
 
 TIGHT = 1e-8
 

@@ -129,7 +129,7 @@ def sample_and_aggregate(public: PublicData, question: Question) -> Prepared[Res
         name = folding.name
         bound = float(clip.bound)
         size = rows // clip.folds
-        own = not isinstance(folding.learner, str)
+        custom = not isinstance(folding.learner, str)
         comparison = (("comparison of the arms", "it centres and bounds the effects"),)
         return Facts(
             estimate=float(clip.centre) + bound * weighted.mean,
@@ -153,8 +153,8 @@ def sample_and_aggregate(public: PublicData, question: Question) -> Prepared[Res
                 "rows_per_fold": size,
                 **details(clip),
             },
-            interval_target=LearnersAnswer(name, size) if own else None,
-            assumptions=None if own or study.randomised is True else _LINEAR[name],
+            interval_target=LearnersAnswer(name, size) if custom else None,
+            assumptions=None if custom or study.randomised is True else _LINEAR[name],
         )
 
     return Prepared(

@@ -63,7 +63,7 @@ def _balance(
             shown[f"difference_{when}"] = mean / np.sqrt(scale)
             shown[f"variance_ratio_{when}"] = w @ (features_of_arm - mean) ** 2 / scale
         table += [
-            {"covariate": f"{name} ({label})", **{key: float(found[j]) for key, found in shown.items()}}
+            {"covariate": f"{name} ({label})", **{key: float(values[j]) for key, values in shown.items()}}
             for j, name in enumerate(features.names)
         ]
     return table

@@ -26,10 +26,14 @@ from counterveil.estimators.linear.spline_score import ScoredRows, arm_terms
 from counterveil.estimators.linear.weighting_design import features_of
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.propensity import fit_multinomial
+from counterveil.privacy import exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import ArmMean
+from counterveil.rows.linear.variance_forms import WithBias
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.rows.public import PublicData, PublicRows
 from counterveil.settings import Arms, Weighting
 from counterveil.settings.methods import assumed_sd
@@ -68,7 +72,7 @@ def arms_design(public: PublicData, question: Question) -> ArmsDesign:
     if question.method == "matching":
         return _matched(public.columns, question)
     width = public.study.outcome_bounds.width
-    arms = tuple(PlainArm(place, ArmMean(width, size)) for place, size in enumerate(public.arm_sizes))
+    arms = tuple(PlainArm(index, ArmMean(width, size)) for index, size in enumerate(public.arm_sizes))
     caveats = causal_caveats(public.study, question.estimand)
     return ArmsDesign("means of the arms", ArmMeans(arms), caveats)
 
@@ -80,16 +84,25 @@ def _weighted(people: PublicRows, question: Question) -> ArmsDesign:
     supposed = WeightSettings(sd, sd)
     width = people.study.outcome_bounds.width
     bias = settings.allowed_bias(people.study.randomised is True, len(people.study.covariates))
+    factor = 1 + exact(bias, "bias") ** 2
     statistics = []
     for rows, weights, balanced in balanced_arms(people, scores, _unit_noise(question), supposed):
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
         pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced)
-        statistics.append(WeightedArm.of(width, rows, weights, pairs, bias=bias))
+        variance = WithBias(paired_variance(weights, *pairs), factor)
+        statistics.append(WeightedArm.of(width, rows, linear_form(weights), variance))
         del balanced
     caveats: list[Fact] = [Caveat.IMBALANCE]
     caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
     features = covariate_features(people)
-    design = _adjusted("balancing weights in each arm", people, features, scores, statistics, caveats)
+    design = _adjusted(
+        "balancing weights in each arm",
+        people,
+        features=features,
+        scores=scores,
+        statistics=statistics,
+        caveats=caveats,
+    )
     return replace(design, details={"bias_allowed_standard_errors": bias})
 
 
@@ -122,16 +135,25 @@ def _matched(people: PublicRows, question: Question) -> ArmsDesign:
         matched = matched_coefficients(
             people.arm == code,
             scores[:, code],
-            features.values,
-            settings.neighbours,
-            assumed_sd(people.study.outcome_range),
-            _unit_noise(question),
+            features=features.values,
+            neighbours=settings.neighbours,
+            sd=assumed_sd(people.study.outcome_range),
+            noise_variance=_unit_noise(question),
         )
         pairs = score_pairs(np.zeros(len(matched.rows), dtype=np.intp), scores[matched.rows, code])
-        statistics.append(WeightedArm.of(width, matched.rows, matched.coefficients, pairs))
+        variance = WithBias(paired_variance(matched.coefficients, *pairs), Fraction(1))
+        form = linear_form(matched.coefficients)
+        statistics.append(WeightedArm.of(width, matched.rows, form, variance))
         limits.append(f"{people.study.treatment_labels[code]}: {matched.limit}")
     caveats = [Caveat.MATCHING_BIAS]
-    design = _adjusted("matching on the multinomial score", people, features, scores, statistics, caveats)
+    design = _adjusted(
+        "matching on the multinomial score",
+        people,
+        features=features,
+        scores=scores,
+        statistics=statistics,
+        caveats=caveats,
+    )
     return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
 
 
@@ -148,7 +170,7 @@ def _adjusted(
         ArmMeans(tuple(statistics), people),
         adjusted_caveats(people.study, *caveats),
         diagnostics=arm_balance(
-            features, scores, [(one.rows, one.form) for one in statistics], people.study.treatment_labels
+            features, scores, [(arm.rows, arm.form) for arm in statistics], people.study.treatment_labels
         ),
     )
 

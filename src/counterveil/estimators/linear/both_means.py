@@ -2,7 +2,11 @@
 
 One outcome is in one arm, so that both means are released for the price of one (`session/parallel.proof.md`;
 disjoint releases compose in parallel, McSherry 2009). An adjusted effect is split into what its weights make
-of either arm (`rows/linear/arm_pair.py`).
+of either arm,
+
+    T_1 = sum over the treated of c_i y_i,    T_0 = sum over the others of -c_i y_i,
+
+in units of the outcome, so that T_1 - T_0 is the effect (`rows/linear/arm_pair.proof.md`).
 """
 
 from __future__ import annotations
@@ -28,8 +32,10 @@ from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import MeasureResult
 from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
-from counterveil.rows.linear.arm_pair import arm_part
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import ArmMean
+from counterveil.rows.linear.variance_forms import VarianceForm, WithBias
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.rows.public import PublicData, PublicRows
 from counterveil.session import Gate, Released
 from counterveil.session.session import in_parallel
@@ -79,11 +85,11 @@ def plain_means(public: PublicData, question: Question) -> Prepared[MeasureResul
     lo, hi = study.outcome_range
     arms = PlainArm(1, ArmMean(hi - lo, treated)), PlainArm(0, ArmMean(hi - lo, control))
     effect = LinearEffect(
-        "means of both arms",
-        np.empty(0),
-        None,
-        causal_caveats(study, question.estimand),
-        {"rows": public.rows, "treated": treated, "control": control},
+        method="means of both arms",
+        coefficients=np.empty(0),
+        pairs=None,
+        not_covered=causal_caveats(study, question.estimand),
+        details={"rows": public.rows, "treated": treated, "control": control},
     )
     return measured(public, question, ArmPair(ArmMeans(arms), effect, PLAIN_PAGES))
 
@@ -116,10 +122,37 @@ def split_by_arm(rows: PublicRows, effect: LinearEffect) -> ArmPair:
 
 
 def split_arm(rows: PublicRows, effect: LinearEffect, inside: NDArray[np.bool_], sign: float) -> WeightedArm:
-    """Return what the coefficients of an effect make of the rows `inside`, times a sign."""
-    variance = effect.pairs if effect.variance is None else effect.variance
-    assert variance is not None  # an estimator gives one or the other
-    return arm_part(rows, effect.coefficients, variance, inside=inside, sign=sign, factor=effect.factor)
+    """Return what the coefficients of an effect make of one arm: its weighted mean, and its part of the variance.
+
+    Pairs join rows of one arm and groups of lines hold rows of one arm, so that the variance of the effect is the
+    sum of both arms' and one outcome moves the numbers of its own arm alone.
+
+    Parameters
+    ----------
+    rows : PublicRows
+        All rows, in the order of the coefficients.
+    effect : LinearEffect
+        The estimator.
+    inside : ndarray of bool
+        Which rows are in the arm.
+    sign : float
+        1 for the treated, -1 for the others, whose coefficients are negative.
+    """
+    coefficients = np.where(inside, sign * effect.coefficients, 0.0)
+    variance: VarianceForm
+    if effect.variance is not None:
+        variance = effect.variance.among(inside)
+    else:
+        assert effect.pairs is not None  # an estimator gives one or the other
+        first, second = effect.pairs
+        chosen = inside[first]
+        variance = paired_variance(coefficients, first[chosen], second[chosen])
+    return WeightedArm.of(
+        width=rows.study.outcome_bounds.width,
+        rows=np.arange(rows.rows),
+        form=linear_form(coefficients),
+        variance=WithBias(variance, effect.factor),
+    )
 
 
 def measured(public: PublicData, question: Question, pair: ArmPair) -> Prepared[MeasureResult]:
@@ -164,7 +197,8 @@ def released_means(
     """Return what was released as means of both arms with their error."""
     low, high = map(float, outcome_range)
     uncertainties = [
-        known_error(*one, bounds.variance_cap) for bounds, one in zip(pair, released_pairs, strict=True)
+        known_error(*released, bounds.variance_cap)
+        for bounds, released in zip(pair, released_pairs, strict=True)
     ]
     values = low + float(released_pairs[0][0]), low + float(released_pairs[1][0])
     sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)

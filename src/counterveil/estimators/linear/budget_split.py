@@ -101,8 +101,8 @@ def least_share(
     # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
     unit_noise = _unit_variances(budget, mechanism, 0)[0]
     approximate = [
-        per_noise * unit_noise / (1 - part) ** 2 + per_variance_noise * sqrt(unit_noise) / part
-        for part in _PARTS[1:]
+        per_noise * unit_noise / (1 - share) ** 2 + per_variance_noise * sqrt(unit_noise) / share
+        for share in _PARTS[1:]
     ]
     # The sum is convex in the share, so that its minimum is where it first does not fall.
     guess = approximate.index(min(approximate)) + 1
@@ -146,7 +146,7 @@ def effect_plan(question: Question, share: Fraction, search_share: Fraction = Fr
 def _two_releases(
     budget: Budget, mechanism: str, share: Fraction, search_share: Fraction = Fraction(0)
 ) -> Plan:
-    shares = {name: search_share * part for name, part in PLACES.items()}
+    shares = {name: search_share * place_share for name, place_share in PLACES.items()}
     shares |= dict(zip(NAMES, ((1 - search_share) * (1 - share), (1 - search_share) * share), strict=True))
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
     return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if search_share else None)

@@ -16,6 +16,7 @@ import numpy as np
 
 from counterveil.errors import CounterveilError
 from counterveil.estimators.linear.budget_split import TYPICAL_SD
+from counterveil.estimators.linear.cluster_freedom import degrees_of_freedom, expected_error
 from counterveil.estimators.linear.diagnostics import treatment_shares
 from counterveil.estimators.linear.linear_estimator import LinearEffect
 from counterveil.estimators.method import Prepared
@@ -76,12 +77,18 @@ class ClusteredForm:
             effect.rows or rows, effect.coefficients, exact(sqrt(effect.factor), "bias")
         )
         clusters = outcomes.clusters
-        freedom = clusters.freedom if min(clusters.clusters_by_arm) >= FEWEST_CLUSTERS else 0.0
+        freedom = degrees_of_freedom(clusters) if min(clusters.clusters_by_arm) >= FEWEST_CLUSTERS else 0.0
         bounds = outcomes.bounds
         share = asked_share(question.settings)
         if share is None and freedom >= LEAST_FREEDOM:
             share = clustered_chosen_share(bounds, clusters, question, freedom)
-        return cls(effect, outcomes, freedom, bounds, Fraction(0) if share is None else share)
+        return cls(
+            effect=effect,
+            outcomes=outcomes,
+            freedom=freedom,
+            sensitivity=bounds,
+            share=Fraction(0) if share is None else share,
+        )
 
     @property
     def enough(self) -> bool:
@@ -159,7 +166,9 @@ def clustered_chosen_share(
     sensitivity: ClusteredEstimate, clusters: ClusterForm, question: Question, freedom: float
 ) -> Fraction:
     """Return the share for the standard error of the shortest expected interval; reads public numbers only."""
-    typical = float(sensitivity.factor * sensitivity.width * TYPICAL_SD) * clusters.typical(_CORRELATION)
+    typical = float(sensitivity.factor * sensitivity.width * TYPICAL_SD) * expected_error(
+        clusters, _CORRELATION
+    )
     wide = t_factor(freedom, 1 - question.level)
 
     def expected(share: Fraction) -> float:
@@ -184,7 +193,7 @@ def _few_clusters(column: str, clusters: ClusteredForm) -> CounterveilError:
 def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:
     """Return what an interval does not cover: that of the estimator, and dependence beyond clusters."""
     # Residual totals of clusters hold every heteroskedasticity.
-    kept_caveats = (one for one in effect.not_covered if one is not Caveat.UNEVEN_VARIANCE)
+    kept_caveats = (caveat for caveat in effect.not_covered if caveat is not Caveat.UNEVEN_VARIANCE)
     return (*kept_caveats, Caveat.CLUSTERS_DEPEND)
 
 

@@ -51,7 +51,13 @@ def design_diagnostics(
     difference or ratio that does not exist (a column constant in one arm) is None.
     """
     weights = np.abs(coefficients)
-    return _tables(features.names, balances(features.values, treated, weights), treated, score, weights)
+    return _tables(
+        features.names,
+        balances(features.values, treated, weights),
+        treated=treated,
+        score=score,
+        weights=weights,
+    )
 
 
 def covariate_diagnostics(rows: PublicRows, score: Floats, coefficients: Floats) -> dict[str, Any]:
@@ -60,7 +66,9 @@ def covariate_diagnostics(rows: PublicRows, score: Floats, coefficients: Floats)
     weights = np.abs(coefficients)
     labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
     both_balances = column_balances(covariate_rows(rows), labels, rows.treated, weights)
-    return _tables(column_names(rows.study), both_balances, rows.treated, score, weights)
+    return _tables(
+        column_names(rows.study), both_balances, treated=rows.treated, score=score, weights=weights
+    )
 
 
 def _tables(

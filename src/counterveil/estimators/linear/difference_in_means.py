@@ -74,7 +74,9 @@ def difference_in_means(public: PublicData, question: Question) -> Prepared[Resu
         effect, variance = contrast.release(gate, with_variance=share > 0)
         return Facts(
             estimate=float(effect),
-            uncertainty=_uncertainty(effect, variance, contrast.window_bounds, study, interval.hidden(study)),
+            uncertainty=_uncertainty(
+                effect, variance, bounds=contrast.window_bounds, study=study, hidden=interval.hidden(study)
+            ),
             method=difference_within_sites(len(sizes_by_site)),
             releases=(
                 *searched(plan),

@@ -47,7 +47,7 @@ def linear_effect(public: PublicData, question: Question, effect: LinearEffect) 
     outcomes = WeightedOutcomes.of(rows, effect.coefficients, effect.variance_form())
     bounds = outcomes.bounds
     sizes = effective_size(rows.treated, np.abs(effect.coefficients))
-    share, search_share = _shares(rows, bounds, effect, question, min(sizes))
+    share, search_share = _shares(rows, bounds, effect=effect, question=question, smaller_arm=min(sizes))
     plan = effect_plan(question, share, search_share)
     treatment = treatment_shares(public.columns)
 

@@ -57,8 +57,10 @@ class MeanChanges:
         return self.sensitivity.sizes
 
 
-def outcome_event_study(public: PublicData, question: Question, place: int) -> Prepared[EventStudyResult]:
-    """Return the effects of all periods relative to the one at `place`, prepared for their releases."""
+def outcome_event_study(
+    public: PublicData, question: Question, base_period: int
+) -> Prepared[EventStudyResult]:
+    """Return the effects of all periods relative to the one at place `base_period`, prepared for their releases."""
     study = public.study
     before = study.before
     assert before is not None
@@ -72,20 +74,20 @@ def outcome_event_study(public: PublicData, question: Question, place: int) -> P
     if question.method == "difference_in_means":
         changes = mean_changes(public, for_one)
     else:
-        changes = comparison(last_changes(people_in_every_period(public.columns), place), for_one)
+        changes = comparison(last_changes(people_in_every_period(public.columns), base_period), for_one)
     effect = changes.effect if isinstance(changes, PeriodForm) else None
     summed = changes.outcomes if isinstance(changes, PeriodForm) else changes.sensitivity
-    periods = PeriodComparisons(summed, before, place, with_variances=changes.share > 0)
+    periods = PeriodComparisons(summed, before, base_period, with_variances=changes.share > 0)
     labels = before.labels(study.outcome)
 
     def estimate(gate: Gate) -> Facts:
         released = periods.release(gate)
         cap = changes.sensitivity.variance_cap
         width = float(changes.sensitivity.width)
-        reference = released.values.get(place)
+        reference = released.values.get(base_period)
         effects = []
         for period, label in enumerate(labels):
-            if period == place:
+            if period == base_period:
                 continue
             value = released.values[period]
             variance = released.variances.get(period)
@@ -94,8 +96,8 @@ def outcome_event_study(public: PublicData, question: Question, place: int) -> P
             effects.append(Effect(label, linear, question.level, len(labels) - 1))
         return Facts(
             periods=tuple(effects),
-            reference=labels[place],
-            place=place,
+            reference=labels[base_period],
+            place=base_period,
             outcome=study.outcome,
             earlier=before.earlier,
             reference_noise=None if reference is None else reference.noise,
@@ -108,12 +110,14 @@ def outcome_event_study(public: PublicData, question: Question, place: int) -> P
 
     return Prepared(
         question=question,
-        plan=periods_plan(question, count, place, changes.share, before.change is not None),
+        plan=periods_plan(
+            question, count, base_period=base_period, share=changes.share, by_change=before.change is not None
+        ),
         estimate=estimate,
         answer=EventStudyResult,
         pages=(PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages)),
-        reference=labels[place],
-        description={"question": "event_study", "reference": place},
+        reference=labels[base_period],
+        description={"question": "event_study", "reference": base_period},
     )
 
 
@@ -124,9 +128,9 @@ def mean_changes(public: PublicData, question: Question) -> MeanChanges:
     return MeanChanges(bounds, difference_in_means.variance_share_of(bounds, question))
 
 
-def periods_plan(question: Question, count: int, place: int, share: Fraction, by_change: bool) -> Plan:
+def periods_plan(question: Question, count: int, base_period: int, share: Fraction, by_change: bool) -> Plan:
     """Return the split over the measurements of all periods, or the changes, and the variances of the changes."""
-    others = [period for period in range(count) if period != place]
+    others = [period for period in range(count) if period != base_period]
     values = others if by_change else range(count)
     shares = {value_name(period): (1 - share) / len(values) for period in values}
     shares |= {variance_name(period): share / len(others) for period in others}

@@ -98,8 +98,16 @@ class LinearEffect:
 def known_error(value: Released, variance: Released | None, cap: Fraction, extra: float = 0.0) -> Uncertainty:
     """Return the error of a released number; without a released variance the largest one stands in."""
     if variance is None:
-        return Uncertainty(value.noise, float(cap), float(cap), None, extra)
-    return Uncertainty(value.noise, float(variance), float(cap), variance.noise, extra)
+        return Uncertainty(
+            noise=value.noise, variance=float(cap), variance_cap=float(cap), variance_noise=None, extra=extra
+        )
+    return Uncertainty(
+        noise=value.noise,
+        variance=float(variance),
+        variance_cap=float(cap),
+        variance_noise=variance.noise,
+        extra=extra,
+    )
 
 
 def release_words(

@@ -70,13 +70,13 @@ def matched_effect(rows: PublicRows, question: Question) -> LinearEffect:
     matched = chosen_match(
         design,
         settings,
-        question.estimand.value,
-        float(question.budget.epsilon),
-        unit_noise,
-        assumed_sd(rows.study.outcome_range),
+        estimand=question.estimand.value,
+        epsilon=float(question.budget.epsilon),
+        noise_variance=unit_noise,
+        sd=assumed_sd(rows.study.outcome_range),
     )
     coefficients = matched.matching.coefficients
-    variance = variance_by_arm(rows, design, settings, coefficients, question)
+    variance = variance_by_arm(rows, design, settings=settings, coefficients=coefficients, question=question)
     pairs = None
     if variance is None:
         # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
@@ -161,4 +161,4 @@ def left_by_matches(
     features, *_ = shared_features(rows, design.score, _OUTCOME_VARIANCE_SHARES)
     by_arm = np.stack([np.maximum(coefficients, 0.0), np.maximum(-coefficients, 0.0)])
     arms = arm_rows(features, design.treated)
-    return Weighted.of(features, arms, coefficients, sums(features, by_arm), estimand)
+    return Weighted.of(features, arms, weights=coefficients, totals=sums(features, by_arm), estimand=estimand)

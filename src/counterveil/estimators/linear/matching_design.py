@@ -127,7 +127,7 @@ def chosen_match(
         feasible = settings.limit == ADAPTIVE
         limits = published_limits(design, settings, epsilon, feasible=feasible)
         return match(design, settings.neighbours, limits, estimand)
-    return _best_match(design, settings, estimand, noise_variance, sd)
+    return _best_match(design, settings, estimand=estimand, noise_variance=noise_variance, sd=sd)
 
 
 def _best_match(
@@ -157,7 +157,8 @@ def _best_match(
         tried = [match(design, settings.neighbours, (limit, limit), estimand) for limit in group]
         for matched, error in zip(tried, expected(tried), strict=True):
             if best is None or error < least:
-                best, least = matched, error
+                best = matched
+                least = error
     assert best is not None  # there is at least one limit
     return best
 
@@ -193,7 +194,8 @@ class _Gaps:
         inside = np.clip(design.score, _LEAST_SCORE, 1 - _LEAST_SCORE)
         logit = np.log(inside / (1 - inside))
         whose = {"ATE": np.ones(len(treated)), "ATT": treated * 1.0, "ATC": ~treated * 1.0}[estimand]
-        self.logit, self.logit_target = logit[:, None], float(whose @ logit / whose.sum())
+        self.logit = logit[:, None]
+        self.logit_target = float(whose @ logit / whose.sum())
         self.logit_variance = float(logit.var()) or 1.0
         # Features have mean zero.
         width = self.values.shape[1]
@@ -202,7 +204,8 @@ class _Gaps:
         self.variance = np.where(squares > 0, squares, 1.0)
         few = 2 * np.count_nonzero(treated) < len(treated)
         # The smaller arm's rows are picked, those of the larger one are read with all others.
-        self.smaller, self.rows = bool(few), np.flatnonzero(treated == few)
+        self.smaller = bool(few)
+        self.rows = np.flatnonzero(treated == few)
         # The weights of an arm that were seen last, and their distance.
         self.last: dict[bool, tuple[Floats, float]] = {}
 
@@ -218,9 +221,10 @@ class _Gaps:
         """Return one distance for each; another limit often leaves the weights of an arm as they are."""
         before = [self.last[arm][0] if arm in self.last else None, *weights[:-1]]
         same = [
-            old is not None and np.array_equal(own, old) for own, old in zip(weights, before, strict=True)
+            old is not None and np.array_equal(candidate, old)
+            for candidate, old in zip(weights, before, strict=True)
         ]
-        fresh = [own for own, old in zip(weights, same, strict=True) if not old]
+        fresh = [candidate for candidate, old in zip(weights, same, strict=True) if not old]
         distances = iter(self._distances(arm, np.stack(fresh)) if fresh else ())
         answer = np.empty(len(weights))
         for index, old in enumerate(same):

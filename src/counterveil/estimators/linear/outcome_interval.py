@@ -33,7 +33,7 @@ from counterveil.session import Gate, Plan
 
 PLACE_PAGE = "rows/histogram.proof.md"
 # Parts of the budget that the search may take, the largest first.
-_SEARCH_PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
+_SEARCH_PARTS = [Fraction(1, denominator) for denominator in (4, 6, 10, 16, 25)]
 # Most by which the search may lengthen an interval whose range is right (squared lengths).
 _MOST_COST = 1.04
 # Least by which it must shorten the interval of a range that is so many times too wide (squared lengths).
@@ -82,7 +82,7 @@ class Interval:
     def not_covered(self, study: Study, others: tuple[Fact, ...]) -> tuple[Fact, ...]:
         """Return what the interval of the effect does not cover, `others` being known before the search."""
         if self.crowds is not None:
-            others = tuple(self.crowds if one is Caveat.CLAMPING else one for one in others)
+            others = tuple(self.crowds if caveat is Caveat.CLAMPING else caveat for caveat in others)
         if not self.window.halvings:
             return others
         return (*others, ClampedOutcomes(*map(float, self.window.ends(study))))
@@ -122,30 +122,30 @@ def search_part(
         Part of what the search leaves of the budget that goes to the variance.
     """
     low, high = study.outcome_range
-    asked = getattr(question.settings, "find_range", False)
-    if not asked or (low == 0 and high == 1) or not variance_part:
+    is_asked = getattr(question.settings, "find_range", False)
+    if not is_asked or (low == 0 and high == 1) or not variance_part:
         return Fraction(0)
     range_width = float(high - low)
 
-    def expected(part: Fraction, sd: float, window: float) -> float:
+    def expected(search_share: Fraction, sd: float, window: float) -> float:
         """Return the squared length for outcomes of an SD in windows of a width, both in declared ranges."""
-        noise = _noise_length(effect_plan(question, variance_part, part), bounds)
+        noise = _noise_length(effect_plan(question, variance_part, search_share), bounds)
         return (sd * range_width) ** 2 * float(squares) + window**2 * noise
 
     default_sd = float(TYPICAL_SD)
     small_sd = default_sd / _TOO_WIDE
     without_search = expected(Fraction(0), default_sd, 1.0)
     small_without_search = expected(Fraction(0), small_sd, 1.0)
-    for part in _SEARCH_PARTS:
-        plan = effect_plan(question, variance_part, part)
+    for search_share in _SEARCH_PARTS:
+        plan = effect_plan(question, variance_part, search_share)
         amount = float(dict(plan.amounts)["spread"])
         count_noise = float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)
         sure = count_noise / amount <= _MOST_NOISE * smaller_arm
-        cheap = expected(part, default_sd, 1.0) <= _MOST_COST * without_search
+        cheap = expected(search_share, default_sd, 1.0) <= _MOST_COST * without_search
         if sure and cheap:
-            small_with_search = expected(part, small_sd, _EXPECTED_WINDOW_SDS * small_sd)
+            small_with_search = expected(search_share, small_sd, _EXPECTED_WINDOW_SDS * small_sd)
             if _LEAST_GAIN * small_with_search <= small_without_search:
-                return part
+                return search_share
     return Fraction(0)
 
 
@@ -157,8 +157,8 @@ def _noise_length(plan: Plan, bounds: Sensitivities) -> float:
 
 def searched(plan: Plan) -> tuple[tuple[str, str], ...]:
     """Return what to say of the releases that find the place, nothing where none was planned."""
-    parts = plan.parts
-    return tuple((words, f"{parts[n]:.3g} of the budget") for n, words in PLACE_WORDS.items() if n in parts)
+    shares = plan.parts
+    return tuple((words, f"{shares[n]:.3g} of the budget") for n, words in PLACE_WORDS.items() if n in shares)
 
 
 def mechanisms(plan: Plan) -> tuple[str, ...]:

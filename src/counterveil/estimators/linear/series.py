@@ -58,23 +58,27 @@ from counterveil.session import Gate, Kind, Plan
 from counterveil.settings import Series
 
 PAGE = "rows/linear/linear_map.proof.md"
-LEVELS, MODEL, EFFECTS = "arm levels", "model", "effects"
-SIZE, SQUARES = "size of residuals", "squares of residuals"
-# Parts of the budget in percent: levels, both searches for a size, both squares, the model; effects take the
-# rest.
-_FEW_COVARIATES, _MANY_COVARIATES, _PURE = (4, 7, 2, 20), (4, 7, 2, 45), (5, 18, 4, 25)
+LEVELS = "arm levels"
+MODEL = "model"
+EFFECTS = "effects"
+SIZE = "size of residuals"
+SQUARES = "squares of residuals"
 # The share of residuals that is clipped, times rows and mu a weight of first degree: in the first look and
-# the last; and the largest share.
-_CLIPPED, _MOST_CLIPPED = (2.4, 1.2), 0.12
-# Nearer to an end of the range than this part of it, or than so many times the share that is clipped, a mean
-# outcome may be carried by few people, whom clipping would cut off: nothing is clipped then.
-_NEAR_END, _TIMES_CLIPPED = 0.05, 1.25
+# the last.
+_CLIPPED = (2.4, 1.2)
+_MOST_CLIPPED = 0.12
+# Nearer to an end of the range than this part of it, a mean outcome may be carried by few people, whom clipping
+# would cut off: nothing is clipped then.
+_NEAR_END = 0.05
+# Nor where it is nearer than so many times the share that is clipped.
+_TIMES_CLIPPED = 1.25
 # A pure budget is worth about a mu of this part of its epsilon.
 _PURE_MU = 0.25
 # Rows for each function of first degree from which, with more than a few covariates, functions pay.
 _ROWS_A_FUNCTION = 80
-# Clips are supposed to be so many standard deviations of outcomes, in Gaussian and in pure noise.
-_CLIP_SDS, _PURE_CLIP_SDS = 2, 3
+# Supposed clips in standard deviations of outcomes: beside Gaussian noise, and beside pure noise.
+_CLIP_SDS = 2
+_PURE_CLIP_SDS = 3
 # The least squared residual, in parts of the squared clip.
 _LEAST_SQUARE = 0.01
 # Steps of the search for a size of residuals, on a grid of powers of it from this part of the range.
@@ -91,6 +95,38 @@ _NOT_COVERED = (
     Caveat.BEYOND_COVARIATES,
     Caveat.COVERAGE_MEASURED,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPercents:
+    """Parts of the budget in percent; effects take the rest.
+
+    Attributes
+    ----------
+    levels : int
+        Mean outcomes of both arms.
+    sizes : int
+        Both searches for a size of residuals.
+    squares : int
+        Squares of residuals, in both looks.
+    model : int
+        The first model of outcomes and effects.
+    """
+
+    levels: int
+    sizes: int
+    squares: int
+    model: int
+
+    @property
+    def effects(self) -> int:
+        """The part of the last look."""
+        return 100 - self.levels - self.sizes - self.squares - self.model
+
+
+_FEW_COVARIATES = BudgetPercents(levels=4, sizes=7, squares=2, model=20)
+_MANY_COVARIATES = BudgetPercents(levels=4, sizes=7, squares=2, model=45)
+_PURE = BudgetPercents(levels=5, sizes=18, squares=4, model=25)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,13 +184,13 @@ def _noise(public: PublicRows, question: CateQuestion, largest: int, first: int)
     are clipped less closely.
     """
     share = float(np.mean(public.treated))
-    part = _effects_part(_parts(len(public.study.covariates), question.budget.pure)) / 100
+    effects_share = _budget_percents(len(public.study.covariates), question.budget.pure).effects / 100
     if question.budget.pure:
         size = largest
-        sd = _PURE_CLIP_SDS * TYPICAL_SD * sqrt(largest) / (part * float(question.budget.epsilon))
+        sd = _PURE_CLIP_SDS * TYPICAL_SD * sqrt(largest) / (effects_share * float(question.budget.epsilon))
     else:
         size = first
-        sd = _CLIP_SDS * TYPICAL_SD / (_mu(question) * sqrt(part))
+        sd = _CLIP_SDS * TYPICAL_SD / (_mu(question) * sqrt(effects_share))
     return size * sd / (2 * share * (1 - share) * public.rows)
 
 
@@ -186,7 +222,7 @@ def _design(functions: Functions, question: CateQuestion) -> SeriesDesign:
     low, high = functions.public.study.outcome_range
     size = first_size(functions.public)
     per_weight = functions.rows * _mu(question) / (2 * size)
-    first, last = (min(_MOST_CLIPPED, part / per_weight) for part in _CLIPPED)
+    first, last = (min(_MOST_CLIPPED, multiple / per_weight) for multiple in _CLIPPED)
     return SeriesDesign(
         functions=functions,
         plan=_plan(functions, question),
@@ -201,25 +237,20 @@ def _mu(question: CateQuestion) -> float:
     return _PURE_MU * float(budget.epsilon) if budget.pure else float(mu_of(budget.epsilon, budget.delta))
 
 
-def _parts(covariates: int, pure: bool) -> tuple[int, int, int, int]:
-    """Return the parts of levels, sizes, squares and the model in percent, for this many covariates."""
+def _budget_percents(covariates: int, pure: bool) -> BudgetPercents:
+    """Return how the budget is split for this many covariates."""
     if pure:
         return _PURE
     return _FEW_COVARIATES if covariates <= FEW else _MANY_COVARIATES
 
 
-def _effects_part(parts: tuple[int, int, int, int]) -> int:
-    return 100 - sum(parts)
-
-
 def _plan(functions: Functions, question: CateQuestion) -> Plan:
-    parts = _parts(len(functions.public.study.covariates), question.budget.pure)
-    levels, sizes, squares, model = parts
-    shares = {LEVELS: Fraction(levels, 100), MODEL: Fraction(model, 100)}
-    shares[EFFECTS] = Fraction(_effects_part(parts), 100)
+    percents = _budget_percents(len(functions.public.study.covariates), question.budget.pure)
+    shares = {LEVELS: Fraction(percents.levels, 100), MODEL: Fraction(percents.model, 100)}
+    shares[EFFECTS] = Fraction(percents.effects, 100)
     searched = [step for look in (1, 2) for step in search_names(f"{SIZE} {look}")]
-    shares |= dict.fromkeys(searched, Fraction(sizes, 100 * len(searched)))
-    shares |= {f"{SQUARES} {look}": Fraction(squares, 200) for look in (1, 2)}
+    shares |= dict.fromkeys(searched, Fraction(percents.sizes, 100 * len(searched)))
+    shares |= {f"{SQUARES} {look}": Fraction(percents.squares, 200) for look in (1, 2)}
     vectors = (LEVELS, MODEL, EFFECTS, f"{SQUARES} 1", f"{SQUARES} 2")
     return Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(vectors, Kind.VECTOR))
 
@@ -232,14 +263,18 @@ def _released(gate: Gate, design: SeriesDesign) -> tuple[Facts, Unshrunk]:
     levels = release_levels(gate, LEVELS, public)
     prediction = levels[public.treated.astype(np.intp)]
     near = float(np.minimum(levels - low, high - levels).min()) / design.width
-    known = nothing(functions, design.width)
-    look = _look(gate, design, known, prediction, number=1, near=near)
-    known = learned(functions, known, look.weights, design.width, design.clipped[0])
-    prediction = np.clip((low + high) / 2 + functions.predicted(known.weights), low, high)
-    before = known
-    look = _look(gate, design, known, prediction, number=2, near=near)
-    known = learned(functions, known, look.weights, design.width, design.clipped[1])
-    return _model(design, before, known, look)
+    posterior = nothing(functions, design.width)
+    look = _look(gate, design, posterior, prediction, number=1, near=near)
+    posterior = learned(
+        functions, posterior, look=look.weights, width=design.width, clipped=design.clipped[0]
+    )
+    prediction = np.clip((low + high) / 2 + functions.predicted(posterior.weights), low, high)
+    before = posterior
+    look = _look(gate, design, posterior, prediction, number=2, near=near)
+    posterior = learned(
+        functions, posterior, look=look.weights, width=design.width, clipped=design.clipped[1]
+    )
+    return _model(design, before, posterior, look)
 
 
 def release_levels(gate: Gate, name: str, public: PublicRows) -> Floats:
@@ -278,7 +313,7 @@ def find_size(gate: Gate, name: str, residuals: Residuals, share: float) -> floa
 
 
 def _look(
-    gate: Gate, design: SeriesDesign, known: Posterior, prediction: Floats, *, number: int, near: float
+    gate: Gate, design: SeriesDesign, posterior: Posterior, prediction: Floats, *, number: int, near: float
 ) -> Looked:
     """Return what the first or the last look measures, around a prediction in the outcome's units.
 
@@ -299,7 +334,7 @@ def _look(
     name = EFFECTS if effects else MODEL
     max_norm = min(2 * residuals.clip, design.width)
     noise = NoiseSize(max_norm, float(design.plan.amount(name, Kind.VECTOR)), design.pure)
-    look = best_look(functions, known, float(squares.mean()), noise, effects=effects)
+    look = best_look(functions, posterior, float(squares.mean()), noise, effects=effects)
     root = matrix_power(look.shape, 0.5)
     vectors = functions.mapped(look.columns, matrix_power(look.shape, -0.5) @ look.solve)
     white, variance = residuals.release_map(gate, name, vectors, len(look.solve))
@@ -355,12 +390,14 @@ def _unshrunk(functions: Functions, before: Posterior, look: LookWeights) -> tup
     return weights, covariance, noise
 
 
-def _model(design: SeriesDesign, before: Posterior, known: Posterior, look: Looked) -> tuple[Facts, Unshrunk]:
+def _model(
+    design: SeriesDesign, before: Posterior, posterior: Posterior, look: Looked
+) -> tuple[Facts, Unshrunk]:
     """Return the fields of a model of shrunk weights, and the effect's weights before they were shrunk."""
     functions = design.functions
     size = functions.size
     unshrunk, covariance, noise = _unshrunk(functions, before, look.weights)
-    weights = known.weights[size:]
+    weights = posterior.weights[size:]
     tail = (BALL_TAIL - 1.0) * noise if design.pure else 0.0
     mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     facts = Facts(
@@ -382,7 +419,7 @@ def _model(design: SeriesDesign, before: Posterior, known: Posterior, look: Look
             "noise_of_effects": _mean_noise(functions, noise),
             "budget_split": _split(design.plan),
         },
-        higher=higher(functions.basis, known.weights[size:] ** 2 + np.diag(known.cautious)[size:]),
+        higher=higher(functions.basis, posterior.weights[size:] ** 2 + np.diag(posterior.cautious)[size:]),
     )
     mean = functions.plain[:size, 0] / functions.plain[0, 0] * float(functions.basis.scale[0])
     return facts, Unshrunk(unshrunk, covariance + tail, functions.basis.orders, mean)
@@ -406,8 +443,8 @@ def _releases(mechanism: str) -> tuple[tuple[str, str], ...]:
 
 def _split(plan: Plan) -> str:
     """Return the parts of the budget in words, searches added up."""
-    parts: dict[str, float] = {}
-    for name, part in plan.parts.items():
+    shares: dict[str, float] = {}
+    for name, share in plan.parts.items():
         key = SIZE if name.startswith(SIZE) else SQUARES if name.startswith(SQUARES) else name
-        parts[key] = parts.get(key, 0.0) + part
-    return ", ".join(f"{name} {part:.0%}" for name, part in parts.items())
+        shares[key] = shares.get(key, 0.0) + share
+    return ", ".join(f"{name} {share:.0%}" for name, share in shares.items())

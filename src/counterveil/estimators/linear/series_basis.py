@@ -28,17 +28,23 @@ Places = NDArray[np.intp]
 
 # Features of the largest basis: two covariances of their weights stay below 100 kB of text.
 MOST_FEATURES = 100
-# Covariates up to which functions of several are multiplied, and the largest degrees with products and
-# without.
-FEW, _WITH_PRODUCTS, _WITHOUT = 3, 6, 3
+# Covariates up to which functions of several are multiplied.
+FEW = 3
+# The largest degrees with products and without.
+_DEGREE_WITH_PRODUCTS = 6
+_DEGREE_WITHOUT = 3
 # Rows for each weight that is fitted.
 _ROWS_A_WEIGHT = 8
 # Rows in which values of a covariate are counted.
 _COUNTED = 20_000
-# Orders beyond the last that intervals allow for, and the power of the order with which their weights fall.
-_BEYOND, _BEYOND_FALL = 6, 1.0
-# Supposed standard deviations of effects over people and of their level, as parts of the outcome's range.
-_VARIES, _LEVEL = 1 / 5, 1 / 4
+# Orders beyond the last that intervals allow for.
+_BEYOND = 6
+# The power of the order with which weights of these fall, as those of a function with a kink do.
+_BEYOND_FALL = 1.0
+# Supposed standard deviation of effects over people, as a part of the outcome's range.
+_EFFECT_SD = 1 / 5
+# Supposed standard deviation of the level of effects, in the same.
+_LEVEL_SD = 1 / 4
 # Weights of order k have variances that fall with this power of it.
 FALL = 4.0
 # Variances of what intervals allow for beyond normal noise: noise of the l2 ball has longer tails.
@@ -48,7 +54,7 @@ BALL_TAIL = 1.25
 def largest_basis(public: PublicRows, settings: Series) -> Basis | None:
     """Return the functions of the largest degree that rows afford; None where not even the first is."""
     products = len(public.study.covariates) <= FEW if settings.products is None else settings.products
-    highest = settings.degree or (_WITH_PRODUCTS if products else _WITHOUT)
+    highest = settings.degree or (_DEGREE_WITH_PRODUCTS if products else _DEGREE_WITHOUT)
     for degree in range(highest, 0, -1):
         basis = series_basis(_axes(public, degree), degree, products)
         if basis.size <= MOST_FEATURES and 2 * basis.size * _ROWS_A_WEIGHT <= public.rows:
@@ -66,14 +72,23 @@ def _axes(public: PublicRows, degree: int) -> tuple[Axis, ...]:
     axes = []
     for name, domain in public.study.covariates.items():
         column = public.covariates[name]
-        low, high = float(column.min()), float(column.max())
+        low = float(column.min())
+        high = float(column.max())
         if not high > low:
             continue
         if not isinstance(domain, Range):
             axes.append(Axis(name, "labels", len(domain.labels)))
             continue
         values = len(np.unique(column[:_COUNTED]))
-        axes.append(Axis(name, "legendre", max(1, min(degree, values - 1)), low, high - low))
+        axes.append(
+            Axis(
+                source=name,
+                family="legendre",
+                size=max(1, min(degree, values - 1)),
+                low=low,
+                width=high - low,
+            )
+        )
     return tuple(axes)
 
 
@@ -85,20 +100,20 @@ def series_basis(axes: tuple[Axis, ...], degree: int, products: bool) -> Basis:
     terms = []
     choices = [[None, *range(len(axis.groups))] for axis in axes] if products else []
     for picked in product(*choices) if products else _single(axes):
-        places = tuple(place for place, group in enumerate(picked) if group is not None)
-        orders = [axes[place].groups[picked[place] or 0][0] for place in places]
-        alone = len(places) == 1 and axes[places[0]].family == "labels"
-        if places and (alone or prod(order + 1 for order in orders) <= degree + 1):
+        used_axes = tuple(index for index, group in enumerate(picked) if group is not None)
+        orders = [axes[index].groups[picked[index] or 0][0] for index in used_axes]
+        alone = len(used_axes) == 1 and axes[used_axes[0]].family == "labels"
+        if used_axes and (alone or prod(order + 1 for order in orders) <= degree + 1):
             groups = tuple(group for group in picked if group is not None)
-            terms.append(Term(places, groups, sum(orders)))
+            terms.append(Term(used_axes, groups, sum(orders)))
     terms.sort(key=lambda term: (term.order, term.axes, term.groups))
     return _scaled(axes, tuple(terms))
 
 
 def _single(axes: tuple[Axis, ...]) -> Iterator[tuple[int | None, ...]]:
-    for place, axis in enumerate(axes):
+    for varied, axis in enumerate(axes):
         for group in range(len(axis.groups)):
-            yield tuple(group if other == place else None for other in range(len(axes)))
+            yield tuple(group if index == varied else None for index in range(len(axes)))
 
 
 def _scaled(axes: tuple[Axis, ...], terms: tuple[Term, ...]) -> Basis:
@@ -116,16 +131,16 @@ def basis_groups(basis: Basis) -> Places:
 
 def slab(basis: Basis, width: float) -> Floats:
     """Return variances of weights whose covariate matters, up to a scale, for a range of this width."""
-    return np.asarray((_VARIES * width) ** 2 / np.maximum(basis.orders, 1.0) ** FALL)
+    return np.asarray((_EFFECT_SD * width) ** 2 / np.maximum(basis.orders, 1.0) ** FALL)
 
 
 def supposed(basis: Basis, width: float) -> Floats:
     """Return the variances of all weights before anything is seen; each order shares its part evenly."""
     orders = basis.orders
-    variances = np.full(len(orders), (_LEVEL * width) ** 2)
+    variances = np.full(len(orders), (_LEVEL_SD * width) ** 2)
     for order in np.unique(orders[orders > 0]):
         inside = orders == order
-        variances[inside] = (_VARIES * width) ** 2 * order**-FALL / np.count_nonzero(inside)
+        variances[inside] = (_EFFECT_SD * width) ** 2 * order**-FALL / np.count_nonzero(inside)
     return np.tile(variances, 2)
 
 
@@ -134,15 +149,25 @@ def beyond(basis: Basis) -> tuple[Basis, Floats, Places] | None:
 
     A covariate of so few values that it has fewer polynomials than others has no next ones.
     """
-    axes, terms, groups = [], [], []
+    axes = []
+    terms = []
+    groups = []
     highest = max((axis.size for axis in basis.axes if axis.family == "legendre"), default=0)
-    for place, axis in enumerate(basis.axes):
+    for index, axis in enumerate(basis.axes):
         if axis.family != "legendre" or axis.size < highest:
             continue
-        axes.append(Axis(axis.source, axis.family, axis.size + _BEYOND, axis.low, axis.width))
-        more = range(axis.size, axis.size + _BEYOND)
-        terms += [Term((len(axes) - 1,), (order,), order + 1) for order in more]
-        groups += [place + 1] * _BEYOND
+        axes.append(
+            Axis(
+                source=axis.source,
+                family=axis.family,
+                size=axis.size + _BEYOND,
+                low=axis.low,
+                width=axis.width,
+            )
+        )
+        added_orders = range(axis.size, axis.size + _BEYOND)
+        terms += [Term((len(axes) - 1,), (order,), order + 1) for order in added_orders]
+        groups += [index + 1] * _BEYOND
     if not terms:
         return None
     scaled = _scaled(tuple(axes), tuple(terms))
@@ -166,8 +191,8 @@ def higher(basis: Basis, squares: Floats) -> tuple[Basis, Floats] | None:
     for group in np.unique(groups[groups > 0]):
         last = float(basis.orders[group_of == group].max())
         ends = (group_of == group) & (basis.orders >= last - 1)
-        more = groups == group
-        variances[more] = squares[ends].max() * (last / orders[more]) ** (2 * _BEYOND_FALL)
+        in_group = groups == group
+        variances[in_group] = squares[ends].max() * (last / orders[in_group]) ** (2 * _BEYOND_FALL)
     return further, variances
 
 

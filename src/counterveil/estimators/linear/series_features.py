@@ -10,8 +10,9 @@ weights of the effect. Covariates and treatments are public here, and all of thi
 Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
 of them by `python -m experiments.cate.tuning`; privacy does not depend on them.
 
-References ---------- .. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment
-effects. Biometrika 108,
+References
+----------
+.. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment effects. Biometrika 108,
    299-319.
 .. [2] Robinson, P. M. (1988). Root-n-consistent semiparametric regression. Econometrica 56, 931-954.
 """
@@ -100,27 +101,27 @@ class Functions:
 
     def weighted_blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of rows and their (b, 2q) rows Z times their weights."""
-        for part, z in _rows(self.public, self.basis, self.residual):
-            yield part, z * self.weights[part, None]
+        for span, z in _rows(self.public, self.basis, self.residual):
+            yield span, z * self.weights[span, None]
 
     def predicted(self, coefficients: Floats) -> Floats:
         """Return Z @ coefficients for every row."""
         values = np.empty(self.rows)
-        for part, z in _rows(self.public, self.basis, self.residual):
-            values[part] = z @ coefficients
+        for span, z in _rows(self.public, self.basis, self.residual):
+            values[span] = z @ coefficients
         return values
 
     def products(self, values: Floats) -> Floats:
         """Return the weighted sum of Z_i values_i, (2q,)."""
         total = np.zeros(2 * self.size)
-        for part, z in self.weighted_blocks():
-            total += values[part] @ z
+        for span, z in self.weighted_blocks():
+            total += values[span] @ z
         return total
 
     def mapped(self, columns: Places, solve: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of rows and solve @ Z_i[columns] of each, Z weighted."""
-        for part, z in self.weighted_blocks():
-            yield part, z[:, columns] @ solve.T
+        for span, z in self.weighted_blocks():
+            yield span, z[:, columns] @ solve.T
 
 
 def functions_of(public: PublicRows, settings: Series) -> Functions | None:
@@ -139,17 +140,17 @@ def functions_of(public: PublicRows, settings: Series) -> Functions | None:
     weights = _weights(public, basis, residual, plain.whole() * stride)
     gram = Gram(2 * basis.size)
     squared = [Gram(2 * basis.size) for _ in range(2)]
-    for part, z in _rows(public, basis, residual):
-        weight = weights[part, None]
-        treated = public.treated[part]
+    for span, z in _rows(public, basis, residual):
+        weight = weights[span, None]
+        treated = public.treated[span]
         gram.add(z * np.sqrt(weight))
         some = (z * weight)[::stride]
         arms = treated[::stride]
         for arm in (0, 1):
             squared[arm].add(some[arms == bool(arm)])
-    places = np.unique(np.linspace(0, public.rows - 1, min(public.rows, _SAMPLE)).astype(np.intp))
-    picked = {name: column[places] for name, column in public.covariates.items()}
-    sample = _joined(basis.features(picked), residual[places]) * weights[places, None]
+    sampled = np.unique(np.linspace(0, public.rows - 1, min(public.rows, _SAMPLE)).astype(np.intp))
+    picked = {name: column[sampled] for name, column in public.covariates.items()}
+    sample = _joined(basis.features(picked), residual[sampled]) * weights[sampled, None]
     return Functions(
         public=public,
         basis=basis,
@@ -164,8 +165,8 @@ def functions_of(public: PublicRows, settings: Series) -> Functions | None:
 
 def _rows(public: PublicRows, basis: Basis, residual: Floats) -> Iterator[tuple[slice, Floats]]:
     """Yield slices of rows and their (b, 2q) rows Z."""
-    for part in blocks(public.rows):
-        yield part, _joined(basis.features(public.covariates, part), residual[part])
+    for span in blocks(public.rows):
+        yield span, _joined(basis.features(public.covariates, span), residual[span])
 
 
 def _joined(phi: Floats, residual: Floats) -> Floats:
@@ -181,8 +182,8 @@ def _weights(public: PublicRows, basis: Basis, residual: Floats, gram: Floats) -
     values, vectors = np.linalg.eigh(gram)
     inverse = vectors / np.sqrt(np.maximum(values, _LEAST_EIGENVALUE * float(values[-1])))
     leverage = np.empty(public.rows)
-    for part, z in _rows(public, basis, residual):
+    for span, z in _rows(public, basis, residual):
         white = z @ inverse
-        leverage[part] = np.einsum("ij,ij->i", white, white)
+        leverage[span] = np.einsum("ij,ij->i", white, white)
     most = _MOST_LEVERAGE * 2 * basis.size / public.rows
     return np.asarray(most / np.maximum(leverage, most))

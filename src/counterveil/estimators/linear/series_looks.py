@@ -8,8 +8,9 @@ err least.
 Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
 of them by `python -m experiments.cate.tuning`; privacy does not depend on them.
 
-References ---------- .. [1] Li, C., Miklau, G., Hay, M., McGregor, A. and Rastogi, V. (2015). The matrix
-mechanism: optimizing linear
+References
+----------
+.. [1] Li, C., Miklau, G., Hay, M., McGregor, A. and Rastogi, V. (2015). The matrix mechanism: optimizing linear
    counting queries under differential privacy. The VLDB Journal 24, 757-781.
 """
 
@@ -26,13 +27,16 @@ from counterveil.estimators.linear.series_posterior import Posterior
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
 
-# Rounds in which the shape of a noise is improved, for candidates and for the one that is taken; rows for
-# candidates.
-_ROUNDS, _LAST_ROUNDS, _FEW_ROWS = 3, 12, 500
+# Rounds in which the shape of a noise is improved, for candidates and for the one that is taken.
+_ROUNDS = 3
+_LAST_ROUNDS = 12
+# Rows on which noise of candidates is shaped.
+_FEW_ROWS = 500
 # Numbers of covariates whose effects are measured, beside all.
 _COVARIATES = (1, 2, 4, 8, 16)
 # Highest degrees of the first look, with products of covariates and without.
-_FIRST, _FIRST_WITHOUT = 3, 2
+_FIRST_DEGREE = 3
+_FIRST_DEGREE_WITHOUT = 2
 # A ridge on the matrix that is solved, in parts of its mean, lest rounding make it singular.
 _RIDGE = 1e-9
 
@@ -94,79 +98,83 @@ class NoiseSize:
 
 
 def best_look(
-    functions: Functions, known: Posterior, variance: float, noise: NoiseSize, effects: bool
+    functions: Functions, posterior: Posterior, variance: float, noise: NoiseSize, effects: bool
 ) -> SeriesLook:
     """Return the look after which predictions, or the effects alone, are expected to err least."""
-    posterior = known.posterior
+    prior_covariance = posterior.posterior
     best = None
     least_error = np.inf
-    for kept in _candidates(functions, known, effects):
-        look = _look(functions, known, kept, variance, effects, _ROUNDS)
+    for candidate in _candidates(functions, posterior, effects):
+        look = _look(
+            functions, posterior, candidate=candidate, variance=variance, effects=effects, rounds=_ROUNDS
+        )
         design = look.design(functions)
         covariance = look.shape * noise.variance(len(look.solve)) + look.sampling(
             functions, np.full(2, variance)
         )
-        gain = posterior @ design.T
-        left = posterior - gain @ np.linalg.solve(design @ gain + covariance, gain.T)
+        gain = prior_covariance @ design.T
+        remaining = prior_covariance - gain @ np.linalg.solve(design @ gain + covariance, gain.T)
         loss = functions.plain / functions.rows
         if effects:
             effect = slice(functions.size, None)
-            left = left[effect, effect]
+            remaining = remaining[effect, effect]
             loss = loss[: functions.size, : functions.size]
-        error = float(np.einsum("ij,ji->", loss, left))
+        error = float(np.einsum("ij,ji->", loss, remaining))
         if best is None or error < least_error:
-            best = kept
+            best = candidate
             least_error = error
     assert best is not None  # constants alone are a candidate
-    return _look(functions, known, best, variance, effects, _LAST_ROUNDS)
+    return _look(
+        functions, posterior, candidate=best, variance=variance, effects=effects, rounds=_LAST_ROUNDS
+    )
 
 
-def _candidates(functions: Functions, known: Posterior, effects: bool) -> Iterator[Places]:
+def _candidates(functions: Functions, posterior: Posterior, effects: bool) -> Iterator[Places]:
     """Yield sets of functions, by places in the basis, the constant always among them."""
     orders = functions.basis.orders
     groups = functions.groups[: functions.size]
     few = len(functions.basis.axes) <= FEW
-    seen = bool(known.measured.any())
-    highest = int(orders.max()) if seen else (_FIRST if few else _FIRST_WITHOUT)
+    has_measured = bool(posterior.measured.any())
+    highest = int(orders.max()) if has_measured else (_FIRST_DEGREE if few else _FIRST_DEGREE_WITHOUT)
     for degree in range(0 if effects else 1, highest + 1):
         low = orders <= degree
-        if few or not seen or not degree:
+        if few or not has_measured or not degree:
             yield np.flatnonzero(low)
             continue
-        ranked = _ranked(functions, known)
+        ranked = _ranked(functions, posterior)
         for count in (*(number for number in _COVARIATES if number < len(ranked)), len(ranked)):
             yield np.flatnonzero(low & ((groups == 0) | np.isin(groups, ranked[:count])))
 
 
-def _ranked(functions: Functions, known: Posterior) -> Places:
+def _ranked(functions: Functions, posterior: Posterior) -> Places:
     """Return the groups of covariates by how much their effects may still vary, the largest first."""
     size = functions.size
     groups = functions.groups[:size]
-    variances = known.variances[size:]
+    variances = posterior.variances[size:]
     by_group = np.bincount(groups, variances)
     names = np.unique(groups[groups > 0])
     return np.asarray(names[np.argsort(-by_group[names], kind="stable")])
 
 
 def _look(
-    functions: Functions, known: Posterior, kept: Places, variance: float, effects: bool, rounds: int
+    functions: Functions, posterior: Posterior, candidate: Places, variance: float, effects: bool, rounds: int
 ) -> SeriesLook:
     """Return the look at some functions: of both parts, or of the effect with the outcome's part fitted beside it."""
     size = functions.size
     orders = functions.orders
-    beside = kept
+    beside = candidate
     if effects:
-        beside = np.flatnonzero(orders[:size] <= float(orders[kept].max()) + 1)
-    columns = np.concatenate((beside, kept + size))
+        beside = np.flatnonzero(orders[:size] <= float(orders[candidate].max()) + 1)
+    columns = np.concatenate((beside, candidate + size))
     gram = functions.gram[np.ix_(columns, columns)]
     # Constants are not penalised; nor are effects much, lest their intervals be those of shrunken weights.
-    prior = known.before if effects else known.variances
+    prior = posterior.before if effects else posterior.variances
     penalty = np.where(orders[columns] == 0, 0.0, variance / prior[columns])
     ridge = penalty + _RIDGE * np.trace(gram) / len(gram)
     inverse: Floats = np.asarray(np.linalg.inv(gram + np.diag(ridge)), dtype=np.float64)
     solve = inverse[len(beside) :] if effects else inverse
     measured = columns[len(beside) :] if effects else columns
-    averaged = kept if effects else measured
+    averaged = candidate if effects else measured
     loss = functions.plain[np.ix_(averaged, averaged)] / functions.rows
     rows = (
         functions.sample

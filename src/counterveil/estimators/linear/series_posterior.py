@@ -117,27 +117,29 @@ def nothing(functions: Functions, width: float) -> Posterior:
 
 
 def learned(
-    functions: Functions, known: Posterior, look: LookWeights, width: float, clipped: float
+    functions: Functions, posterior: Posterior, look: LookWeights, width: float, clipped: float
 ) -> Posterior:
     """Return what is known with one more look; `clipped` is the share of residuals that may have been clipped."""
-    hidden = _HIDDEN * clipped * look.design @ known.posterior @ look.design.T
+    hidden = _HIDDEN * clipped * look.design @ posterior.posterior @ look.design.T
     solved = np.linalg.solve(look.covariance + hidden, np.column_stack((look.design, look.values)))
-    information = known.information + look.design.T @ solved[:, :-1]
-    score = known.score + look.design.T @ solved[:, -1]
+    information = posterior.information + look.design.T @ solved[:, :-1]
+    score = posterior.score + look.design.T @ solved[:, -1]
     groups = functions.groups
     jitter = _RIDGE * np.trace(information) / len(information)
     steady = information + jitter * np.eye(len(information))
-    sparse = spike_and_slab(steady, score, groups, np.tile(slab(functions.basis, width), 2), _SCALES)
-    measured = known.measured.copy()
+    sparse = spike_and_slab(
+        steady, score, groups=groups, base=np.tile(slab(functions.basis, width), 2), scales=_SCALES
+    )
+    measured = posterior.measured.copy()
     measured[look.places] = True
     # Weights that no look has measured may be as large as was supposed, if their covariate matters.
-    smallest = np.where(measured, _NOTHING, sparse.included) * known.before
-    variances = np.where(groups == 0, known.before, np.maximum(sparse.variances, smallest))
+    smallest = np.where(measured, _NOTHING, sparse.included) * posterior.before
+    variances = np.where(groups == 0, posterior.before, np.maximum(sparse.variances, smallest))
     return Posterior(
         information=information,
         score=score,
-        before=known.before,
-        least=known.least,
+        before=posterior.before,
+        least=posterior.least,
         variances=variances,
         weights=sparse.weights,
         measured=measured,

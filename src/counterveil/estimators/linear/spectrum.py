@@ -57,7 +57,14 @@ class Spectrum:
         held = ArmRows.of(features, rows) if held is None else held
         centre = held.totals / len(rows)
         covariance = held.products / len(rows) - np.outer(centre, centre)
-        return cls(rows, centre, covariance, float(weights[rows] @ weights[rows]), shape, held)
+        return cls(
+            rows=rows,
+            centre=centre,
+            covariance=covariance,
+            weight=float(weights[rows] @ weights[rows]),
+            shape=shape,
+            held=held,
+        )
 
     def explained(self, strength: float) -> float:
         """Return how many degrees of freedom the slopes take."""
@@ -86,10 +93,15 @@ class Spectrum:
         if not strength:
             return GroupSquares(self.rows, factor)
         exact = self._exact()
-        fitted = exact.covariance, exact._root(strength)
-        return GroupResidual(
-            RangedFit(features, self.rows, self.centre, strength * self.shape, *fitted), factor
+        fit = RangedFit(
+            features=features,
+            rows=self.rows,
+            centre=self.centre,
+            strengths=strength * self.shape,
+            covariance=exact.covariance,
+            root=exact._root(strength),
         )
+        return GroupResidual(fit, factor)
 
     def _exact(self) -> Spectrum:
         """Return the same from products in double precision, which a line's bound on its error takes for granted."""

@@ -21,6 +21,8 @@ PAGE = "rows/linear/trimmed_rows.proof.md"
 OPTIMAL = "optimal"
 # Rows that an arm keeps at the least.
 _FEWEST = 2
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST_SCORE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class Trimmed:
     @property
     def population(self) -> KeptPeople | None:
         """Whose effect it is, None where it is everybody's."""
-        kept = self.kept.rows
-        return None if kept == self.people else KeptPeople(kept, self.people, self.limit)
+        size = self.kept.rows
+        return None if size == self.people else KeptPeople(size, self.people, self.limit)
 
 
 def trimmed(rows: PublicRows, trim: float | str) -> Trimmed:
@@ -43,11 +45,11 @@ def trimmed(rows: PublicRows, trim: float | str) -> Trimmed:
     require_covariates(rows.study, "trimming")
     score = scored(rows).score
     limit = crump_limit(score) if trim == OPTIMAL else float(trim)
-    kept = np.flatnonzero((score >= limit) & (score <= 1 - limit))
-    treated = int(rows.treated[kept].sum())
-    if min(treated, len(kept) - treated) < _FEWEST:
-        raise refusal("CV-S065", limit=limit, upper=1 - limit, treated=treated, kept=len(kept) - treated)
-    return Trimmed(rows.take(kept) if len(kept) < rows.rows else rows, limit, rows.rows)
+    chosen = np.flatnonzero((score >= limit) & (score <= 1 - limit))
+    treated = int(rows.treated[chosen].sum())
+    if min(treated, len(chosen) - treated) < _FEWEST:
+        raise refusal("CV-S065", limit=limit, upper=1 - limit, treated=treated, kept=len(chosen) - treated)
+    return Trimmed(rows.take(chosen) if len(chosen) < rows.rows else rows, limit, rows.rows)
 
 
 def crump_limit(score: Floats) -> float:
@@ -56,10 +58,10 @@ def crump_limit(score: Floats) -> float:
     Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are
     kept whose g is at most twice the mean g of those kept; 0 where that is everybody.
     """
-    clipped = np.clip(score, 1e-9, 1 - 1e-9)
+    clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
     g = np.sort(1 / (clipped * (1 - clipped)))
     twice = 2 * np.cumsum(g) / np.arange(1, len(g) + 1)
-    kept = int(np.flatnonzero(g <= twice)[-1])
-    if kept == len(g) - 1:
+    last = int(np.flatnonzero(g <= twice)[-1])
+    if last == len(g) - 1:
         return 0.0
-    return 0.5 - sqrt(max(0.25 - 1 / float(twice[kept]), 0.0))
+    return 0.5 - sqrt(max(0.25 - 1 / float(twice[last]), 0.0))

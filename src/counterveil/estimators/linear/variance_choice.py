@@ -61,9 +61,9 @@ def chosen_residual_variance(
     """
     shape = fitting_shape(design)
     spectra = tuple(
-        Spectrum.of(design.features, design.weights, rows, shape, held)
-        for arm, whole in zip((treated, ~treated), design.arms, strict=True)
-        for rows, held in _cut(arm, design.weights, parts_count, whole)
+        Spectrum.of(design.features, design.weights, inside=rows, shape=shape, held=held)
+        for arm, arm_rows in zip((treated, ~treated), design.arms, strict=True)
+        for rows, held in _cut(arm, design.weights, parts_count, arm_rows)
     )
     noise = sqrt(effect_plan(question, _SHARE).noise("variance", Fraction(1)).variance)
     squares = sum(spectrum.weight for spectrum in spectra)
@@ -97,7 +97,7 @@ def chosen_residual_variance(
 
 
 def _cut(
-    arm: NDArray[np.bool_], weights: NDArray[np.float64], parts: int, everybody: ArmRows
+    arm: NDArray[np.bool_], weights: NDArray[np.float64], count: int, everybody: ArmRows
 ) -> Iterator[tuple[NDArray[np.bool_], ArmRows | None]]:
     """Yield the arm's rows in parts by the size of their weights, half of them, half of the rest, and so on.
 
@@ -105,14 +105,14 @@ def _cut(
     each part come the sums over its rows, where they are known.
     """
     rows = np.flatnonzero(arm)
-    cuts = [len(rows) - (len(rows) >> step) for step in range(1, parts) if len(rows) >> step >= _LEAST_ROWS]
+    cuts = [len(rows) - (len(rows) >> step) for step in range(1, count) if len(rows) >> step >= _LEAST_ROWS]
     if not cuts:
         yield arm, everybody
         return
     order = rows[np.argsort(np.abs(weights[rows]), kind="stable")]
-    for part in np.split(order, cuts):
+    for chunk in np.split(order, cuts):
         inside = np.zeros(len(arm), np.bool_)
-        inside[part] = True
+        inside[chunk] = True
         yield inside, None
 
 

@@ -66,7 +66,9 @@ def weighted_effect(rows: PublicRows, question: Question) -> LinearEffect:
     design = weighting_design(ordered, settings)
     share = asked_share(question.settings)
     noise_variance = unit_noise(question, share, design.arms)
-    balanced = weighted(ordered, design, settings, question.estimand, noise_variance)
+    balanced = weighted(
+        ordered, design, settings=settings, estimand=question.estimand, noise_variance=noise_variance
+    )
     by_row = settings.variance_by == BY_ROW
     variance = None if by_row else chosen_residual_variance(balanced, ordered.treated, question)
     not_covered = caveats(rows.study, balanced, settings)
@@ -127,7 +129,8 @@ def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int]
     """
     if share is not None:
         return effect_plan(question, share).noise("effect", Fraction(1)).variance
-    treated_share, control_share = Fraction(1, arms[0]), Fraction(1, arms[1])
+    treated_share = Fraction(1, arms[0])
+    control_share = Fraction(1, arms[1])
     largest = max(treated_share, control_share)
     equal = LinearEstimate(Fraction(1), largest, treated_share + control_share, 2 * largest**2)
     share = chosen_share(equal, question)

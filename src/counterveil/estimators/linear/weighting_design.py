@@ -85,7 +85,9 @@ class Weighted:
             squared_imbalance = float((independent + arm_correlation * (identical - independent)).sum())
         else:
             squared_imbalance = max(float(independent.sum()), float(identical.sum()))
-        return cls(features, arms, weights, sqrt(squared_imbalance), gaps)
+        return cls(
+            features=features, arms=arms, weights=weights, imbalance=sqrt(squared_imbalance), gaps=gaps
+        )
 
 
 def features_of(
@@ -97,7 +99,9 @@ def features_of(
     the means of everybody's.
     """
     shares = _shares(design, settings, people.study.randomised is True)
-    return shared_features(people, design.score, shares, design.followed, design.leaves, rows)
+    return shared_features(
+        people, design.score, shares=shares, followed=design.followed, leaves=design.leaves, rows=rows
+    )
 
 
 def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
@@ -184,7 +188,12 @@ def weighted(
     )
     # The interval supposes less than the weights do: effects may vary more.
     result = Weighted.of(
-        features, arms, weights.values, weights.totals, estimand, ALLOWED_ALIKE * arm_correlation
+        features,
+        arms,
+        weights=weights.values,
+        totals=weights.totals,
+        estimand=estimand,
+        arm_correlation=ALLOWED_ALIKE * arm_correlation,
     )
     if inverse is None:
         return result

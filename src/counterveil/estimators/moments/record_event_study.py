@@ -34,19 +34,21 @@ EVENT_STUDY_PAGE = "rows/moments/event_study.proof.md"
 _RELEASES = ("centre", "contrast", "moment")
 
 
-def record_event_study(public: PublicData, question: Question, place: int) -> Prepared[EventStudyResult]:
-    """Return the effects of all periods relative to the one at `place`; n is public and nothing else is."""
+def record_event_study(
+    public: PublicData, question: Question, base_period: int
+) -> Prepared[EventStudyResult]:
+    """Return the effects of all periods relative to the one at `base_period`; n is public and nothing else is."""
     study = public.study
     before = study.before
     assert before is not None
     rows = public.people_in_every_period
-    others = [period for period in range(study.measured) if period != place]
+    others = [period for period in range(study.measured) if period != base_period]
     plan = periods_plan(question, rows, others)
     labels = before.labels(study.outcome)
 
     def estimate(gate: Gate) -> Facts:
-        since = changes_by_arm(gate, place)
-        share = release_share(gate, since[place], study.treated_share)
+        since = changes_by_arm(gate, base_period)
+        share = release_share(gate, since[base_period], study.treated_share)
         effects = []
         for period in others:
             width = float(since[period].width)
@@ -55,8 +57,8 @@ def record_event_study(public: PublicData, question: Question, place: int) -> Pr
             effects.append(Effect(labels[period], linear, question.level, len(others)))
         return Facts(
             periods=tuple(effects),
-            reference=labels[place],
-            place=place,
+            reference=labels[base_period],
+            place=base_period,
             outcome=study.outcome,
             earlier=before.earlier,
             method=CENTRED_DIFFERENCE,
@@ -77,8 +79,8 @@ def record_event_study(public: PublicData, question: Question, place: int) -> Pr
         estimate=estimate,
         answer=EventStudyResult,
         pages=(EVENT_STUDY_PAGE, *PAGES[POOLED]),
-        reference=labels[place],
-        description={"question": "event_study", "reference": place},
+        reference=labels[base_period],
+        description={"question": "event_study", "reference": base_period},
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from counterveil.estimators.moments.regression_plan import CUT, SHOWN, RowPlan
 from counterveil.estimators.moments.scaling import first_few
-from counterveil.inference.moments import NoisyMoments, least_squares
+from counterveil.inference.linear_fit import least_squares
+from counterveil.inference.moments import NoisyMoments
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.moments.outcome_moments import OutcomeRows
 from counterveil.rows.moments.regression_moments import WorkingRows

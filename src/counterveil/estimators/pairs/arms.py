@@ -78,7 +78,7 @@ def arm_targets(gate: Gate, columns: PublicRows, choice: Choice, spread: Spread)
     for arm in range(arms):
         values = np.stack([inside[arm], outcomes[arm], outcomes.sum(axis=0) - outcomes[arm]])
         sums = ReleasedSums(values, np.outer((1.0, 1.0, arms - 1.0), noise))
-        models = fit_models(features, sums, spread, known=None, constant=study.randomised is True)
+        models = fit_models(features, sums, spread, by_design=None, constant=study.randomised is True)
         targets.append(
             ScoreTarget(
                 study=study,

@@ -28,20 +28,24 @@ from counterveil.data import Study
 from counterveil.errors import refusal
 from counterveil.estimators.outcome_place import PLACES
 from counterveil.estimators.pairs.features import INTERACTIONS, LINEAR, NONLINEAR, PairFeatures, feature_sets
+from counterveil.estimators.pairs.limits import MODEL_PARTS, PLACE_PART
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
 from counterveil.rows.pairs.moments import TREATED, pair_sensitivity
-from counterveil.rows.pairs.sensitivity import MODEL_PARTS, PLACE_PART
 from counterveil.rows.public import PublicRows
 from counterveil.session import Kind, Plan
 
 # The richest features are taken whose expected length is at most this many times the shortest.
 _LONGER = 1.05
-# The supposed variance of outcomes, in squares of their half-width; and variances of events that are common
-# and rare, of which lengths count in proportion.
-_SPREAD, _EVENTS = 0.2, (1.0, 0.04)
-# The supposed mean square of weights, the largest weight, and the curvature of a logistic model.
-_WEIGHTS, LARGEST_WEIGHT, _CURVATURE = 5.5, 5.0, 0.2
+# The supposed variance of outcomes, in squares of their half-width.
+_SPREAD = 0.2
+# Variances of events that are common and rare, in the same: expected lengths are averaged in proportion.
+_EVENTS = (1.0, 0.04)
+# The supposed mean square of inverse propensity weights, and the largest of them.
+_MEAN_SQUARED_WEIGHT = 5.5
+LARGEST_WEIGHT = 5.0
+# The supposed curvature of a logistic model, e (1 - e).
+_CURVATURE = 0.2
 # Supposed variances that covariates, and then curves and products, explain: of log odds, and of mean
 # outcomes.
 _SIGNAL = (0.6, 0.1), (0.06, 0.01)
@@ -256,8 +260,8 @@ def plan_of(
     shares |= {"models": models * rest, last: (1 - models) * rest}
     vector = vector or _vectors(budget)[0]
     # Normal noise of places and of vectors is paid for together: squares of mus add up, with one delta.
-    place = Kind.NORMAL if vector is Kind.NORMAL else Kind.CELLS
-    kinds = {name + end: place for end in ends for name in PLACES}
+    place_kind = Kind.NORMAL if vector is Kind.NORMAL else Kind.CELLS
+    kinds = {name + end: place_kind for end in ends for name in PLACES}
     kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
 
@@ -276,7 +280,8 @@ def _expected(features: PairFeatures, plan: Plan, facts: PublicFacts, outcome_va
     treatment_error, outcome_error = _coefficient_variances(features, plan, facts, outcome_variance)
     treatment_sizes, unit_outcome_sizes = _SIGNAL
     outcome_sizes = tuple(size * outcome_variance / _SPREAD for size in unit_outcome_sizes)
-    treatment_signal, outcome_signal = _assumed(features, treatment_sizes), _assumed(features, outcome_sizes)
+    treatment_signal = _assumed(features, treatment_sizes)
+    outcome_signal = _assumed(features, outcome_sizes)
     penalised_error = treatment_error / _TREATED_PENALTY
     treatment_left = penalised_error / (penalised_error + treatment_signal)
     outcome_left = outcome_error / (outcome_error + outcome_signal)
@@ -287,7 +292,7 @@ def _expected(features: PairFeatures, plan: Plan, facts: PublicFacts, outcome_va
         curve_bias = _ALIGNMENT * sqrt(treatment_sizes[1] * outcome_sizes[1])
     shrunk_treatment = treatment_error * treatment_signal / (treatment_error + treatment_signal)
     shrunk_outcome = outcome_error * outcome_signal / (outcome_error + outcome_signal)
-    sampling = _WEIGHTS * outcome_variance / n
+    sampling = _MEAN_SQUARED_WEIGHT * outcome_variance / n
     if facts.unconfounded:
         # Known propensities leave no bias; mean outcomes that are not known enlarge the scores.
         products = curves = 0.0
@@ -299,7 +304,13 @@ def _expected(features: PairFeatures, plan: Plan, facts: PublicFacts, outcome_va
     epsilon = float(dict(plan.amounts)["score"])
     clip = LARGEST_WEIGHT * (_SEARCHED_FARTHER if len(plan.amounts) > 2 else 1.0)
     noise = 8 * (clip * facts.outcomes / (epsilon * n)) ** 2 + worse
-    return Choice(features, plan, sampling, products, sampling + noise + products + curves)
+    return Choice(
+        features=features,
+        plan=plan,
+        sampling=sampling,
+        products=products,
+        length=sampling + noise + products + curves,
+    )
 
 
 def _assumed(features: PairFeatures, sizes: tuple[float, ...]) -> Floats:

@@ -4,9 +4,10 @@ The estimator is the average of doubly robust scores (Robins, Rotnitzky and Zhao
 weights of the estimand, from three releases: `releases.py`. In: public covariates and numbers released at the
 gate. Out: an effect in units of the outcome, or both arms' means for ratios of them.
 
-References ---------- .. [1] Robins, J. M., Rotnitzky, A. and Zhao, L. P. (1994). Estimation of regression
-coefficients when some regressors
-   are not always observed. Journal of the American Statistical Association 89, 846-866.
+References
+----------
+.. [1] Robins, J. M., Rotnitzky, A. and Zhao, L. P. (1994). Estimation of regression coefficients when some
+   regressors are not always observed. Journal of the American Statistical Association 89, 846-866.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def pairs(public: PublicData, question: Question) -> Prepared[Result]:
     choice = chosen(columns, question.budget)
 
     def estimate(gate: Gate) -> Facts:
-        (effect,) = pair_effects(gate, columns, choice, question.estimand, [slice(None)])
+        (effect,) = pair_effects(
+            gate, columns, choice=choice, estimand=question.estimand, groups=[slice(None)]
+        )
         facts = provenance(columns.study, choice, effect.details, effect.ends)
         return Facts(facts, estimate=effect.estimate, uncertainty=effect.uncertainty)
 
@@ -52,7 +55,13 @@ def pair_means(public: PublicData, question: Question) -> Prepared[MeasureResult
 
     def estimate(gate: Gate) -> Facts:
         (means,) = released_numbers(
-            gate, columns, choice, [columns.study], [ARM_SCORES], estimand=Estimand.ATE, means=True
+            gate,
+            columns,
+            choice=choice,
+            studies=[columns.study],
+            forms=[ARM_SCORES],
+            estimand=Estimand.ATE,
+            means=True,
         )
         assert isinstance(means, IndependentArmMeans)
         details: dict[str, float | str] = {"mean_treated": means.values[0], "mean_control": means.values[1]}

@@ -27,15 +27,25 @@ from counterveil.rows.public import PublicRows
 # Orders of features: the constant; covariates; squares and hinges of numbers; products of two covariates.
 CONSTANT, LINEAR, NONLINEAR, INTERACTIONS = range(4)
 # Standard deviations at which numbers are cut, before squares and before products.
-_CUT, _PRODUCT_CUT = 4.0, 3.0
-# A column counts where the columns before it leave this part of its length, and where no few rows carry it.
-# One that they leave less than `_DEPENDENT` of depends on them but for rounding.
-_LEAST_NEW, _MOST_CARRIED, _DEPENDENT = 0.05, 0.05, 1e-9
-# Scale of curves and products, the most that either take beside the squared scales of covariates, and the
-# squared scale of the constant beside all others: noise is least on the constant and most on products.
-_SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
-# Most features, fewest rows for each of them, and most numbers in all: they are held in memory.
-MOST_FEATURES, ROWS_A_FEATURE, MOST_NUMBERS = 250, 5, 40_000_000
+_CUT = 4.0
+_PRODUCT_CUT = 3.0
+# A column counts where the columns before it leave this part of its length.
+_LEAST_NEW = 0.05
+# And where its mean fourth power is below this part of the rows: else few rows carry it.
+_MOST_CARRIED = 0.05
+# A column that those before it leave less of depends on them but for rounding.
+_DEPENDENT = 1e-9
+# Scale of curves and products beside covariates: noise is least on the constant and most on products.
+_SCALE = 0.7
+# The most that squared scales of either add up to, in parts of those of covariates.
+_ROOM = 0.35
+# The squared scale of the constant, in parts of all others.
+_CONSTANT_PART = 0.5
+MOST_FEATURES = 250
+# Fewest rows for each feature.
+ROWS_A_FEATURE = 5
+# Most numbers in all: they are held in memory.
+MOST_NUMBERS = 40_000_000
 Orders = tuple[int, ...]
 
 
@@ -45,13 +55,13 @@ class PublicFeatures(WeightedVectors):
 
     def along(self, weights: Floats) -> Floats:
         """Return the sum of weights times z."""
-        return np.asarray(sum(weights[part] @ self.z[part] for part in blocks(len(self.weight))))
+        return np.asarray(sum(weights[span] @ self.z[span] for span in blocks(len(self.weight))))
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
         total = np.zeros((self.z.shape[1],) * 2)
-        for part in blocks(len(self.weight)):
-            rooted = self.z[part] * np.sqrt(weights[part])[:, None]
+        for span in blocks(len(self.weight)):
+            rooted = self.z[span] * np.sqrt(weights[span])[:, None]
             total += rooted.T @ rooted
         return total
 
@@ -82,9 +92,9 @@ class PairFeatures(PublicFeatures):
         vectors = shortened(z, scale)
         return cls(z=z, scale=scale, weight=vectors.weight, length=vectors.length, order=order)
 
-    def at(self, places: Places) -> PairFeatures:
+    def at(self, rows: Places) -> PairFeatures:
         """Return some of the rows."""
-        return replace(self, z=self.z[places], weight=self.weight[places])
+        return replace(self, z=self.z[rows], weight=self.weight[rows])
 
 
 def feature_sets(public: PublicRows) -> tuple[PairFeatures, ...]:
@@ -107,10 +117,13 @@ def _columns(public: PublicRows, most: int) -> Iterator[tuple[int, Floats]]:
     if not public.study.covariates:
         return
     features = covariate_features(public)
-    lines, domains = features.values, np.array(features.domains, dtype=object)
+    lines = features.values
+    domains = np.array(features.domains, dtype=object)
     spread = np.array([column.std() for column in lines.T])
     if not spread.all():
-        lines, domains, spread = lines[:, spread > 0], domains[spread > 0], spread[spread > 0]
+        lines = lines[:, spread > 0]
+        domains = domains[spread > 0]
+        spread = spread[spread > 0]
     lines /= spread
     numeric = [isinstance(domain, Range) for domain in domains]
     for column, number in zip(lines.T, numeric, strict=True):
@@ -126,9 +139,9 @@ def _columns(public: PublicRows, most: int) -> Iterator[tuple[int, Floats]]:
     if 1 + size + 3 * sum(numeric) + size * (size - 1) // 2 > most:
         return
     bounded = np.clip(lines, -_PRODUCT_CUT, _PRODUCT_CUT)
-    for place in range(size):
-        for other in range(place):
-            yield INTERACTIONS, bounded[:, place] * bounded[:, other]
+    for index in range(size):
+        for earlier in range(index):
+            yield INTERACTIONS, bounded[:, index] * bounded[:, earlier]
 
 
 def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
@@ -143,17 +156,17 @@ def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
         # not become a basis vector.
         return _white(z @ r[:, ~dependent], order[~dependent])
     z *= sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
-    kept = np.abs(np.diag(r)) > _LEAST_NEW * length
-    kept &= [float(((c * c) ** 2).mean()) < max(_MOST_CARRIED * len(matrix), 3.0) for c in z.T]
-    kept[0] = True
-    return (z, order) if kept.all() else (z[:, kept], order[kept])
+    chosen = np.abs(np.diag(r)) > _LEAST_NEW * length
+    chosen &= [float(((c * c) ** 2).mean()) < max(_MOST_CARRIED * len(matrix), 3.0) for c in z.T]
+    chosen[0] = True
+    return (z, order) if chosen.all() else (z[:, chosen], order[chosen])
 
 
 def _scaled(z: Floats, order: Integers) -> PairFeatures:
     scale = np.ones(len(order))
     lines = order == LINEAR
-    for more in (order == NONLINEAR, order == INTERACTIONS):
-        room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
-        scale[more] = min(_SCALE, sqrt(room))
+    for richer in (order == NONLINEAR, order == INTERACTIONS):
+        room = _ROOM * int(lines.sum()) / max(int(richer.sum()), 1)
+        scale[richer] = min(_SCALE, sqrt(room))
     scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
     return PairFeatures.of(z, order, scale)

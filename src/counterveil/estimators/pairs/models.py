@@ -20,10 +20,10 @@ from scipy.special import expit
 
 from counterveil.estimators.outcome_place import Spread
 from counterveil.estimators.pairs.features import CONSTANT, LINEAR, NONLINEAR, Orders, PairFeatures
+from counterveil.estimators.pairs.limits import LEAST_PROPENSITY
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.rows.pairs.moments import TREATED, TreatedSums, root
 from counterveil.rows.pairs.scores import Places
-from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY
 from counterveil.session import Gate
 
 # Least squared size of coefficients that is allowed for, in parts of their variance.
@@ -32,9 +32,10 @@ _LEAST_SIGNAL = 0.02
 # confounding.
 _TREATED_PENALTY = 0.25
 # A curve or product stands out where its squared coefficients of all three models, in variances, add up to
-# this (99.7% of chi-squared with 3 degrees of freedom); it is then kept in all of them, as an order of its
-# own.
-_STANDS_OUT, SELECTED = 14.0, 4
+# this (99.7% of chi-squared with 3 degrees of freedom).
+_STANDS_OUT = 14.0
+# It is then kept in all of them, as an order of its own.
+SELECTED = 4
 # Most that curves or products, or one that stands out, and then that covariates move: the variance of log
 # odds, and the part of that of outcomes.
 _MOST = {"log odds": (0.5, 4.0), "outcomes": (0.25, 1.0)}
@@ -42,12 +43,16 @@ _MOST = {"log odds": (0.5, 4.0), "outcomes": (0.25, 1.0)}
 _SHORT = 2.0
 # A ridge that keeps matrices regular, in parts of a row.
 _TINY = 1e-3
-# Newton steps of the logistic regression: how many at most, the largest change of log odds in one, the change
-# at which they end, and the largest log odds.
-_STEPS, _LONGEST_STEP, _CONVERGED, _LARGEST = 25, 2.0, 1e-4, 8.0
-# Shares of treated rows, and of events, are taken to be no nearer to 0 and 1 where variances are guessed from
-# them.
-_LEAST_SHARE, _LEAST_EVENTS = 0.03, 2e-3
+# Newton steps of the logistic regression, at most.
+_MOST_STEPS = 25
+# The largest change of log odds in one step, and the change at which steps end.
+_LONGEST_STEP = 2.0
+_CONVERGED = 1e-4
+_LARGEST_LOG_ODDS = 8.0
+# Shares of treated rows are taken to be no nearer to 0 and 1 where variances are guessed from them.
+_LEAST_SHARE = 0.03
+# The same of shares of events.
+_LEAST_EVENTS = 2e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,16 +76,16 @@ class ReleasedSums:
         released: Floats,
         variance: float,
         features: PairFeatures,
-        known: Floats | None = None,
+        by_design: Floats | None = None,
         outcomes: int = 1,
     ) -> ReleasedSums:
         """Return the sums of a released vector, without the scales of features and of treatment."""
         units = np.outer((float(TREATED), 1.0, 1.0), features.scale)
-        if known is None:
+        if by_design is None:
             treatment = np.array([[float(root(outcomes))], [1.0], [1.0]])
             return cls(released.reshape(3, -1) / treatment / units, variance / units**2 / treatment**2)
         arms = released.reshape(2, -1) / units[1:]
-        expected = features.z.T @ (features.weight * known)
+        expected = features.z.T @ (features.weight * by_design)
         noise = np.vstack([np.zeros_like(units[0]), variance / units[1:] ** 2])
         return cls(np.vstack([expected, arms]), noise)
 
@@ -147,22 +152,22 @@ class Models:
     sd: float
     modelled: Floats | None = None
 
-    def at(self, places: Places) -> Models:
+    def at(self, rows: Places) -> Models:
         """Return the models of some rows."""
         return replace(
             self,
-            propensity=self.propensity[places],
-            treated=self.treated[places],
-            control=self.control[places],
-            modelled=None if self.modelled is None else self.modelled[places],
+            propensity=self.propensity[rows],
+            treated=self.treated[rows],
+            control=self.control[rows],
+            modelled=None if self.modelled is None else self.modelled[rows],
         )
 
     def fitted(self, arm: int | None) -> float:
         """Return by how much rows of an arm, or all, vary more than around models that were fitted to them."""
         shares = self.propensity, 1 - self.propensity
-        kept = [place for place in (0, 1) if arm in (None, place)]
-        rows = sum(float(shares[place].sum()) for place in kept)
-        return rows / max(rows - sum(self.arms[place].freedom for place in kept), rows / 2)
+        arms = [index for index in (0, 1) if arm in (None, index)]
+        rows = sum(float(shares[index].sum()) for index in arms)
+        return rows / max(rows - sum(self.arms[index].freedom for index in arms), rows / 2)
 
     def products(self, weights: tuple[Floats, Floats], features: PairFeatures) -> tuple[float, float, float]:
         """Return the variance of the sum of products of both models' errors, and what shrinkage left, with its sd.
@@ -187,7 +192,7 @@ class Models:
 
 
 def fit_models(
-    features: PairFeatures, sums: ReleasedSums, spread: Spread, *, known: Floats | None, constant: bool
+    features: PairFeatures, sums: ReleasedSums, spread: Spread, *, by_design: Floats | None, constant: bool
 ) -> Models:
     """Return the models of released sums.
 
@@ -199,7 +204,7 @@ def fit_models(
         What was released of them.
     spread : Spread
         Where outcomes lie. A standard deviation of 0 is that of events, which their share gives.
-    known : ndarray of float, shape (n,), or None
+    by_design : ndarray of float, shape (n,), or None
         Propensities that the design fixes.
     constant : bool
         Whether propensities are the same for all, and unknown.
@@ -209,26 +214,29 @@ def fit_models(
     half_width = spread.half_width
     sd = spread.sd
     order = _orders(features, sums, min((sd / half_width) ** 2, 1.0) if sd else 1.0)
-    if known is not None:
-        propensity = known
+    if by_design is not None:
+        propensity = by_design
     else:
         modelled, score = _share(features, sums) if constant else _logistic(features, sums, order)
         propensity = np.clip(modelled, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
         modelled = None if np.array_equal(modelled, propensity) else modelled
     if not sd:
-        whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(features.weight @ features.z[:, 0] ** 2)
-        events = min(max((1 + whole) / 2, _LEAST_EVENTS), 1 - _LEAST_EVENTS)
+        mean_outcome = float(sums.values[1, 0] + sums.values[2, 0]) / float(
+            features.weight @ features.z[:, 0] ** 2
+        )
+        events = min(max((1 + mean_outcome) / 2, _LEAST_EVENTS), 1 - _LEAST_EVENTS)
         sd = 2 * (events * (1 - events)) ** 0.5
     varies = min((sd / half_width) ** 2, 1.0)
     fits = tuple(
-        _linear(features, share, sums.values[place], sums.noise[place], spread=varies, order=order)
-        for place, share in ((1, propensity), (2, 1 - propensity))
+        _linear(features, share, sums.values[index], sums.noise[index], spread=varies, order=order)
+        for index, share in ((1, propensity), (2, 1 - propensity))
     )
     # Clipped outcomes are shorter than they were, which the models correct: on average, and by about as much
     # again.
     half_width *= spread.stretch
     short = _SHORT * (1 - 1 / spread.stretch) ** 2
-    low, high = max(-1.0, centre - half_width), min(1.0, centre + half_width)
+    low = max(-1.0, centre - half_width)
+    high = min(1.0, centre + half_width)
     means = [np.clip(centre + half_width * (features.z @ fit.coefficients), low, high) for fit in fits]
     treated, control = (fit.times(half_width, short) for fit in fits)
     return Models(
@@ -245,8 +253,8 @@ def fit_models(
 def _orders(features: PairFeatures, sums: ReleasedSums, spread: float) -> Integers:
     """Return the orders of features, with one of their own for curves and products that stand out of their noise."""
     sizes = features.weight @ features.z
-    whole = features.gram(features.weight)
-    share = min(max(float(sums.values[0, 0]) / whole[0, 0], _LEAST_SHARE), 1 - _LEAST_SHARE)
+    gram = features.gram(features.weight)
+    share = min(max(float(sums.values[0, 0]) / gram[0, 0], _LEAST_SHARE), 1 - _LEAST_SHARE)
     squares = np.zeros(len(features.order))
     # Of the sums with A, A y and (1 - A) y: what they are beside the coefficients, and the variance of
     # sampling.
@@ -254,8 +262,8 @@ def _orders(features: PairFeatures, sums: ReleasedSums, spread: float) -> Intege
     variances = share * (1 - share), share * spread, (1 - share) * spread
     for sum_of, (curvature, sampling) in enumerate(zip(curvatures, variances, strict=True)):
         target = sums.values[sum_of] - (share * sizes if sum_of == 0 else 0.0)
-        errors = np.diag(sums.noise[sum_of]) + sampling * whole
-        first, variance = _alone(curvature * whole, target, errors, features.order)
+        errors = np.diag(sums.noise[sum_of]) + sampling * gram
+        first, variance = _alone(curvature * gram, target, errors, features.order)
         squares += first**2 / variance
     return np.where((features.order >= NONLINEAR) & (squares > _STANDS_OUT), SELECTED, features.order)
 
@@ -271,7 +279,13 @@ def _share(features: PairFeatures, sums: ReleasedSums) -> tuple[Floats, Fit]:
     variance = float(sums.noise[0, 0]) + curvature * float((weight**2).sum())
     covariance[0, 0] = variance / (curvature * size) ** 2
     nothing = np.zeros(p)
-    return np.full(len(features.z), share), Fit(nothing, covariance, nothing, np.zeros((p, p)), 1.0)
+    return np.full(len(features.z), share), Fit(
+        coefficients=nothing,
+        covariance=covariance,
+        left=nothing,
+        left_covariance=np.zeros((p, p)),
+        freedom=1.0,
+    )
 
 
 def _logistic(features: PairFeatures, sums: ReleasedSums, order: Integers) -> tuple[Floats, Fit]:
@@ -279,19 +293,19 @@ def _logistic(features: PairFeatures, sums: ReleasedSums, order: Integers) -> tu
     z = features.z
     target = sums.values[0]
     noise = sums.noise[0]
-    whole = features.gram(features.weight)
-    share = min(max(float(target[0]) / whole[0, 0], _LEAST_SHARE), 1 - _LEAST_SHARE)
+    gram = features.gram(features.weight)
+    share = min(max(float(target[0]) / gram[0, 0], _LEAST_SHARE), 1 - _LEAST_SHARE)
     flat = share * (1 - share)
     centred = target - share * (features.weight @ z)
-    first, variance = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
+    first, variance = _alone(flat * gram, centred, np.diag(noise) + flat * gram, order)
     penalty, squares = _penalties(
-        first, variance, flat * np.diag(whole), order, most=_MOST["log odds"], hidden=features.hidden
+        first, variance, flat * np.diag(gram), order, most=_MOST["log odds"], hidden=features.hidden
     )
     penalty = np.where(order <= NONLINEAR, _TREATED_PENALTY, 1.0) * penalty
     coefficients = np.zeros(z.shape[1])
     coefficients[0] = log(share / (1 - share))
-    for _ in range(_STEPS):
-        e = expit(np.clip(z @ coefficients, -_LARGEST, _LARGEST))
+    for _ in range(_MOST_STEPS):
+        e = expit(np.clip(z @ coefficients, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
         bare = features.gram(features.weight * e * (1 - e)) + _TINY * np.eye(len(coefficients))
         step = np.linalg.solve(
             bare + np.diag(penalty), target - (features.weight * e) @ z - penalty * coefficients
@@ -300,9 +314,9 @@ def _logistic(features: PairFeatures, sums: ReleasedSums, order: Integers) -> tu
         coefficients = coefficients + step * min(1.0, _LONGEST_STEP / max(largest, 1e-12))
         if largest < _CONVERGED:
             break
-    e = expit(np.clip(z @ coefficients, -_LARGEST, _LARGEST))
+    e = expit(np.clip(z @ coefficients, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
     bare = features.gram(features.weight * e * (1 - e)) + _TINY * np.eye(len(coefficients))
-    return e, _fit(coefficients, bare, penalty, np.diag(noise) + bare, squares)
+    return e, _fit(coefficients, bare, penalty=penalty, errors=np.diag(noise) + bare, squares=squares)
 
 
 def released_propensities(gate: Gate, name: str, features: PairFeatures) -> tuple[Floats, Floats]:
@@ -331,7 +345,7 @@ def _linear(
     most = (spread * _MOST["outcomes"][0], spread * _MOST["outcomes"][1])
     penalty, squares = _penalties(first, variance, np.diag(gram), order, most=most, hidden=features.hidden)
     coefficients = np.asarray(np.linalg.solve(gram + np.diag(penalty), target), np.float64)
-    return _fit(coefficients, gram, penalty, errors, squares)
+    return _fit(coefficients, gram, penalty=penalty, errors=errors, squares=squares)
 
 
 def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tuple[Floats, Floats]:
@@ -399,11 +413,11 @@ def _fit(coefficients: Floats, bare: Floats, penalty: Floats, errors: Floats, sq
     free = np.linalg.inv(bare)
     covariance = inverse @ (errors + np.diag(penalty**2 * squares)) @ inverse.T
     taken = free @ np.diag(penalty)
-    left = taken @ inverse
+    shrinkage_map = taken @ inverse
     return Fit(
         coefficients=coefficients,
         covariance=covariance,
         left=taken @ coefficients,
-        left_covariance=left @ errors @ left.T,
+        left_covariance=shrinkage_map @ errors @ shrinkage_map.T,
         freedom=float(np.trace(inverse @ bare)),
     )

@@ -39,7 +39,13 @@ def pair_outcomes(public: PublicData, question: Question, outcomes: Outcomes) ->
 
     def estimate(gate: Gate) -> Facts:
         numbers = released_numbers(
-            gate, columns, choice, studies, forms, estimand=question.estimand, means=means
+            gate,
+            columns,
+            choice=choice,
+            studies=studies,
+            forms=forms,
+            estimand=question.estimand,
+            means=means,
         )
         released = [
             OutcomeEffect(name, None, number) for name, number in zip(outcomes.names, numbers, strict=True)
@@ -82,7 +88,7 @@ def released_numbers(
     targets: list[ScoreTarget] = []
     released = release_models(gate, public, choice, studies)
     for number, ((models, spread), study, form) in enumerate(zip(released, studies, forms, strict=True)):
-        whole = Target(estimand, models.propensity)
+        both_arms = Target(estimand, models.propensity)
         targets += [
             ScoreTarget(
                 study=study,
@@ -93,7 +99,7 @@ def released_numbers(
                 form=form,
                 outcome=number,
             )
-            for target in ([whole.of_arm(0), whole.of_arm(1)] if means else [whole])
+            for target in ([both_arms.of_arm(0), both_arms.of_arm(1)] if means else [both_arms])
         ]
     effects = release_scores(gate, choice, targets)
     numbers: list[Numbers] = []

@@ -76,8 +76,8 @@ def provenance(
 
 def _releases(plan: Plan) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (_WORDS[name.split()[0]], f"{part:.3g} of the budget; {_NOISES[plan.kind(name)]} noise")
-        for name, part in plan.parts.items()
+        (_WORDS[name.split()[0]], f"{share:.3g} of the budget; {_NOISES[plan.kind(name)]} noise")
+        for name, share in plan.parts.items()
     )
 
 

@@ -26,6 +26,7 @@ from counterveil.data import Study
 from counterveil.estimators.outcome_place import Spread, find_place
 from counterveil.estimators.pairs.budget import Choice, known_propensities, searched
 from counterveil.estimators.pairs.features import PairFeatures
+from counterveil.estimators.pairs.limits import MOST_LEFT
 from counterveil.estimators.pairs.models import Models, ReleasedSums, fit_models
 from counterveil.estimators.pairs.scores import Scores, Target, best_scores
 from counterveil.inference.uncertainty import Uncertainty
@@ -35,15 +36,16 @@ from counterveil.rows.outcome_histograms import OutcomeHistograms
 from counterveil.rows.outcome_window import WHOLE
 from counterveil.rows.pairs.moments import PairSums
 from counterveil.rows.pairs.scores import WHOLE_SCORES, Places, RowScores, ScoreForm, ScoreSums
-from counterveil.rows.pairs.sensitivity import MOST_LEFT
 from counterveil.rows.public import PublicRows
 from counterveil.session import Gate, Kind, Plan
 
 # Products of both models' errors count so often: confounding aligns them.
 ALIGNED = 2.0
-# The models' check rejects where what shrinkage left exceeds so many of its standard deviations: in an effect
-# (one in ten, on both sides), and in either of two means that are compared (one in twenty).
-REJECTS, _REJECTS_MEAN = 1.645, 1.96
+# The models' check rejects where what shrinkage left of an effect exceeds so many of its standard deviations (one in
+# ten, on both sides).
+REJECTS = 1.645
+# The same in either of two means that are compared (one in twenty).
+_REJECTS_MEAN = 1.96
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +107,11 @@ class ScoreTarget:
         """Return the scores of least expected error at the noise that the plan pays for."""
         noise = plan.cells_noise("score", self.form.l1).variance
         return best_scores(
-            features.at(self.places), self.models.at(self.places), self.spread, self.target, noise
+            features.at(self.places),
+            self.models.at(self.places),
+            spread=self.spread,
+            target=self.target,
+            noise=noise,
         )
 
 
@@ -133,17 +139,21 @@ def release_models(
         )
         for number, study in enumerate(studies)
     ]
-    known = known_propensities(public)
+    by_design = known_propensities(public)
     features = choice.features
-    places = tuple(spread.place for spread in spreads)
-    released = PairSums(features, places, propensity_known=known is not None).release(gate, "models")
+    outcome_places = tuple(spread.place for spread in spreads)
+    released = PairSums(features, outcome_places, propensity_known=by_design is not None).release(
+        gate, "models"
+    )
     columns = released.floats().reshape(-1, len(features.scale))
     models = []
-    for spread, arms in zip(spreads, np.split(columns[known is None :], count), strict=True):
-        values = arms if known is not None else np.vstack([columns[:1], arms])
-        sums = ReleasedSums.of(values, released.variance, features, known, count)
+    for spread, arms in zip(spreads, np.split(columns[by_design is None :], count), strict=True):
+        values = arms if by_design is not None else np.vstack([columns[:1], arms])
+        sums = ReleasedSums.of(
+            values, released.variance, features=features, by_design=by_design, outcomes=count
+        )
         constant = public.study.randomised is True
-        models.append((fit_models(features, sums, spread, known=known, constant=constant), spread))
+        models.append((fit_models(features, sums, spread, by_design=by_design, constant=constant), spread))
     return models
 
 
@@ -183,26 +193,33 @@ def effect_of(choice: Choice, score_target: ScoreTarget, scores: Scores, release
     clip = scores.clip
     middle = scores.middle
     n = len(features.z)
-    part = half_range / scores.size
+    unit = half_range / scores.size
     total = float(released[0])
     squares = float(released[1]) / float(square_weight)
-    estimate = scores.start * half_range + (clip * total + n * middle) * part
-    variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
+    estimate = scores.start * half_range + (clip * total + n * middle) * unit
+    variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * unit**2
     second, difference, difference_sd = models.products(target.errors, features)
-    models_variance = ALIGNED * second * part**2
-    model_difference = difference * part
-    model_difference_sd = difference_sd * part
+    models_variance = ALIGNED * second * unit**2
+    model_difference = difference * unit
+    model_difference_sd = difference_sd * unit
     rejects = abs(model_difference) > (REJECTS if target.arm is None else _REJECTS_MEAN) * model_difference_sd
     likely = squares + sqrt(plan.cells_noise("score", l1).variance) / float(square_weight)
-    lost = (scores.lost(likely) * part) ** 2
-    capped = scores.capped * part**2
+    lost = (scores.lost(likely) * unit) ** 2
+    capped = scores.capped * unit**2
     # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
-    of_variance = fitted * clip * sqrt((clip / float(square_weight)) ** 2 + 4 * middle**2) * part**2
-    noise = plan.cells_noise("score", l1 * Fraction(clip * part))
+    of_variance = fitted * clip * sqrt((clip / float(square_weight)) ** 2 + 4 * middle**2) * unit**2
+    noise = plan.cells_noise("score", l1 * Fraction(clip * unit))
     variance_noise = plan.cells_noise("score", l1 * Fraction(of_variance))
-    cap = fitted * n * ((clip + abs(middle)) * part) ** 2
+    cap = fitted * n * ((clip + abs(middle)) * unit) ** 2
     bias = min(abs(model_difference), MOST_LEFT * models.sd * half_range) if rejects else 0.0
-    uncertainty = Uncertainty(noise, variance, cap, variance_noise, models_variance + lost + capped, bias)
+    uncertainty = Uncertainty(
+        noise=noise,
+        variance=variance,
+        variance_cap=cap,
+        variance_noise=variance_noise,
+        extra=models_variance + lost + capped,
+        bias=bias,
+    )
     details: dict[str, float | str] = {
         "se_models": sqrt(models_variance),
         "se_clipping": sqrt(lost),

@@ -28,11 +28,11 @@ import numpy as np
 
 from counterveil.estimators.outcome_place import Spread
 from counterveil.estimators.pairs.features import PairFeatures
+from counterveil.estimators.pairs.limits import OCTAVES, WIDEST
 from counterveil.estimators.pairs.models import Models
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.rows.pairs.scores import ScoreLines
-from counterveil.rows.pairs.sensitivity import OCTAVES, WIDEST
 
 # Largest weights that are tried, for estimands whose weights have no bound.
 _CAPS = tuple(round(2.5 * 2 ** (k / 4), 2) for k in range(18))
@@ -84,7 +84,8 @@ class Target:
     @property
     def errors(self) -> tuple[Floats, Floats]:
         """The weights of products of errors in both arms."""
-        e, nothing = self.propensity, np.zeros(len(self.propensity))
+        e = self.propensity
+        nothing = np.zeros(len(self.propensity))
         return self._of_arm(
             *{
                 Estimand.ATE: (1 - e, e),
@@ -94,10 +95,10 @@ class Target:
             }[self.estimand]
         )
 
-    def _of_arm(self, one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    def _of_arm(self, treated: Floats, control: Floats) -> tuple[Floats, Floats]:
         return (
-            one if self.arm in (None, 0) else np.zeros(len(one)),
-            other if self.arm in (None, 1) else np.zeros(len(other)),
+            treated if self.arm in (None, 0) else np.zeros(len(treated)),
+            control if self.arm in (None, 1) else np.zeros(len(control)),
         )
 
     def of_arm(self, arm: int) -> Target:
@@ -106,15 +107,18 @@ class Target:
 
     def sizes(self) -> tuple[float, float]:
         """Return both arms' effective numbers of rows."""
-        e, size = self.propensity, float(self.tilt.sum())
-        one, other = (float(own @ w**2) for own, w in zip((e, 1 - e), self.weights, strict=True))
-        return size**2 / one, size**2 / other
+        e = self.propensity
+        size = float(self.tilt.sum())
+        treated, control = (
+            float(chances @ w**2) for chances, w in zip((e, 1 - e), self.weights, strict=True)
+        )
+        return size**2 / treated, size**2 / control
 
     def start(self, models: Models) -> float:
         """Return what the models say."""
-        parts = models.treated, -models.control
+        means = models.treated, -models.control
         tilt = self.tilt
-        return float(tilt @ (sum(parts) if self.arm is None else parts[self.arm])) / float(tilt.sum())
+        return float(tilt @ (sum(means) if self.arm is None else means[self.arm])) / float(tilt.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,7 +212,8 @@ def best_scores(
     noise : float
         Variance of the released sum of scores with clip 1.
     """
-    start, size = target.start(models), float(target.tilt.sum())
+    start = target.start(models)
+    size = float(target.tilt.sum())
     weights = target.weights
     sample = _sampled(features, models, weights)
     one_sided = _ONE_SIDED[models.score is None]
@@ -217,7 +222,7 @@ def best_scores(
     best: tuple[float, Scores] | None = None
     for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
         capped = tuple(np.minimum(arm, cap) for arm in weights)
-        cap_error = _cap_error(features, models, spread, weights, capped)
+        cap_error = _cap_error(features, models, spread=spread, weights=weights, capped=capped)
         sampling = models.sd**2 * float(e @ capped[0] ** 2 + (1 - e) @ capped[1] ** 2)
         # An arm's mean is that of an average with the same tilt.
         lines = _lines(target.estimand if target.arm is None else Estimand.ATE, models, capped, start)
@@ -248,7 +253,10 @@ Lines = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
 
 def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], start: float) -> Lines:
     """Return slopes and offsets of both arms."""
-    (w1, w0), e, m1, m0 = weights, models.propensity, models.treated, models.control
+    w1, w0 = weights
+    e = models.propensity
+    m1 = models.treated
+    m0 = models.control
     offsets = -w1 * m1, w0 * m0
     if estimand is Estimand.ATT:
         offsets = -w1 * (m0 + start), w0 * m0
@@ -268,7 +276,8 @@ def _clips(lines: Lines, sample: ScoreSample, spread: Spread, *, centred: bool) 
     """
     if spread.distances is None or spread.shares is None or spread.hidden is None:
         ends = [slope * y + offset for slope, offset in zip(*lines, strict=True) for y in (-1.0, 1.0)]
-        low, high = min(float(end.min()) for end in ends), max(float(end.max()) for end in ends)
+        low = min(float(end.min()) for end in ends)
+        high = max(float(end.max()) for end in ends)
         if not centred:
             low, high = -max(-low, high), max(-low, high)
         clip = max((high - low) / 2, _LEAST_CLIP)
@@ -323,11 +332,12 @@ def _cap_error(
 
 def _sampled(features: PairFeatures, models: Models, weights: tuple[Floats, Floats]) -> ScoreSample:
     """Return about `_SAMPLE` rows of each arm, evenly spaced by weight."""
-    e, step = models.propensity, max(1, len(features.z) // _SAMPLE)
+    e = models.propensity
+    step = max(1, len(features.z) // _SAMPLE)
     treated, control = (np.argsort(arm, kind="stable")[::step] for arm in weights)
     errors = [
-        ((features.z[places] @ fit.covariance) * features.z[places]).sum(axis=1)
-        for places, fit in zip((treated, control), models.arms, strict=True)
+        ((features.z[rows] @ fit.covariance) * features.z[rows]).sum(axis=1)
+        for rows, fit in zip((treated, control), models.arms, strict=True)
     ]
     return ScoreSample(
         weights=np.concatenate([weights[0][treated], weights[1][control]]),

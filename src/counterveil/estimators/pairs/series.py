@@ -11,12 +11,12 @@ shrunk towards zero, covariate by covariate. In: public covariates and released 
 units of the outcome. Numbers of this module were set on designs of `experiments/third_level`; privacy does
 not depend on them.
 
-References ---------- .. [1] Kennedy, E. H. (2023). Towards optimal doubly robust estimation of heterogeneous
-causal effects. Electronic
-   Journal of Statistics 17, 3008-3049.
+References
+----------
+.. [1] Kennedy, E. H. (2023). Towards optimal doubly robust estimation of heterogeneous causal effects.
+   Electronic Journal of Statistics 17, 3008-3049.
 .. [2] Semenova, V. and Chernozhukov, V. (2021). Debiased machine learning of conditional average treatment
-effects
-   and other causal functions. The Econometrics Journal 24, 264-289.
+   effects and other causal functions. The Econometrics Journal 24, 264-289.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class WhiteFunctions:
     back: Floats
     shape: tuple[int, int]
 
-    def __getitem__(self, part: slice, /) -> Floats:
+    def __getitem__(self, rows: slice, /) -> Floats:
         """Return the white functions of some rows."""
-        return self.basis.features(self.covariates, part) @ self.back
+        return self.basis.features(self.covariates, rows) @ self.back
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,13 +130,13 @@ class Functions:
         """Return the functions of public covariates."""
         gram = np.zeros((basis.size, basis.size))
         total = np.zeros(basis.size)
-        for part in blocks(public.rows):
-            values = basis.features(public.covariates, part)
+        for span in blocks(public.rows):
+            values = basis.features(public.covariates, span)
             gram += values.T @ values
             total += values.sum(axis=0)
         sizes, vectors = np.linalg.eigh(gram / public.rows)
-        kept = sizes > _DEPENDENT * float(sizes[-1])
-        back = vectors[:, kept] / np.sqrt(sizes[kept])
+        independent = sizes > _DEPENDENT * float(sizes[-1])
+        back = vectors[:, independent] / np.sqrt(sizes[independent])
         white = WhiteFunctions(basis, public.covariates, back, (public.rows, back.shape[1]))
         vectors_of_rows = shortened(white, np.ones(back.shape[1]))
         rows = PublicFeatures(white, vectors_of_rows.scale, vectors_of_rows.weight, vectors_of_rows.length)
@@ -203,8 +203,10 @@ def pair_series(public: PublicData, question: CateQuestion) -> Prepared[CateMode
     functions = Functions.of(columns, basis)
 
     def estimate(gate: Gate) -> Facts:
-        released = _released(gate, columns, choice, functions, question.budget)
-        facts, measured = _model(columns, choice, functions, released, question.budget)
+        released = _released(gate, columns, choice=choice, functions=functions, budget=question.budget)
+        facts, measured = _model(
+            columns, choice, functions=functions, released=released, budget=question.budget
+        )
         return fall_back_to_average(facts, measured, level=question.level, automatic=automatic)
 
     return Prepared(question=question, plan=plan, estimate=estimate, answer=CateModel, **proved(choice))
@@ -219,7 +221,7 @@ def _released(
     target = Target(Estimand.ATE, models.propensity)
     size = float(function_sensitivity(rows) / dict(choice.plan.amounts)[EFFECTS])
     noise = size**2 * (rows.z.shape[1] + 2 if budget.pure else 1)
-    scores = best_scores(choice.features, models, spread, target, noise)
+    scores = best_scores(choice.features, models, spread=spread, target=target, noise=noise)
     released = FunctionSums(rows, scores).release(gate, EFFECTS)
     weights = _white_weights(
         functions,
@@ -270,9 +272,11 @@ def _white_weights(
     sampling = rows.gram(rows.weight**2 * varies)
     # Products of both models' errors, what a clip loses and weights that are capped: as large along every
     # function.
-    second, left, left_sd = models.products(Target(Estimand.ATE, e).errors, features)
-    left = left if abs(left) > REJECTS * left_sd else 0.0
-    extra = (ALIGNED * second + scores.lost(likely) ** 2 + scores.capped + left**2) * np.eye(len(weights))
+    second, shrinkage, shrinkage_sd = models.products(Target(Estimand.ATE, e).errors, features)
+    shrinkage = shrinkage if abs(shrinkage) > REJECTS * shrinkage_sd else 0.0
+    extra = (ALIGNED * second + scores.lost(likely) ** 2 + scores.capped + shrinkage**2) * np.eye(
+        len(weights)
+    )
     drawn = clip**2 * noise * np.eye(len(weights))
     return WhiteWeights(
         weights=weights,
@@ -296,7 +300,9 @@ def _model(
     steady = information + _RIDGE * np.trace(information) / len(information) * np.eye(len(information))
     low, high = public.study.outcome_range
     groups = basis_groups(basis)
-    sparse = spike_and_slab(steady, information @ weights, groups, slab(basis, float(high - low)), _SCALES)
+    sparse = spike_and_slab(
+        steady, information @ weights, groups=groups, base=slab(basis, float(high - low)), scales=_SCALES
+    )
     noise_of_effects = sqrt(float(np.trace(released.noise)))
     facts = provenance(public.study, choice, {"functions": basis.size, "noise_of_effects": noise_of_effects})
     facts["method"] = "series regression of doubly robust scores"

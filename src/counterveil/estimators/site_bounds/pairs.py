@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import sqrt
 
+from counterveil.estimators.pairs.limits import MOST_LEFT, least_part, score_amounts
 from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
 from counterveil.estimators.site_bounds.noise import (
     PlainNoise,
@@ -20,7 +21,6 @@ from counterveil.estimators.site_bounds.noise import (
 )
 from counterveil.inference.arm_means import rare_events
 from counterveil.results.site_bounds import NEAR, Bound, Equal, OneOf, Within
-from counterveil.rows.pairs.sensitivity import MOST_LEFT, least_part, score_amounts
 
 # Scores of private pairs, in parts of weights over the least propensity; their squares and largest variance beside the
 # squared sensitivity: rows vary up to twice as much as around models that were fitted to them.

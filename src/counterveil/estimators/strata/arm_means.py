@@ -35,7 +35,7 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
     strata = public_strata(public, question)
     width = study.outcome_bounds.width
     treated, control = (
-        StrataOutcome.of_arm(width, strata.weights, counts, strata.total, strata.sizes.rows)
+        StrataOutcome.of_arm(width, strata.weights, counts=counts, total=strata.total, rows=strata.sizes.rows)
         for counts in (strata.sizes.treated, strata.sizes.control)
     )
     arms = (treated, control)
@@ -45,8 +45,10 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
         strata.limit,
         names=((_MEANS[0], _VARIANCES[0]), (_MEANS[1], _VARIANCES[1])),
     )
-    part = variance_part(question.budget, question.mechanism)
-    split = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
+    variance_share = variance_part(question.budget, question.mechanism)
+    split = Plan.split(
+        question.budget, {"effect": 1 - variance_share, "variance": variance_share}, question.mechanism
+    )
     plan = in_parallel(split, {"effect": _MEANS, "variance": _VARIANCES})
 
     def estimate(gate: Gate) -> Facts:
@@ -70,7 +72,7 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
                 (f"{mean_name} over strata", f"sensitivity {float(bounds.effect):.6g}"),
                 (f"its {variance_name}", f"sensitivity {float(bounds.variance):.6g}"),
             ]
-        details = strata.details(question.estimand, max(arms, key=lambda one: one.weight))
+        details = strata.details(question.estimand, max(arms, key=lambda arm: arm.weight))
         return Facts(
             measure=question.measure,
             numbers=numbers,

@@ -51,19 +51,21 @@ def stratified(public: PublicData, question: Question) -> Prepared[Result]:
     settings = question.settings or Stratified()
     limit = settings.exact_limit
     data = stratified_data(public, settings)
-    own = budget_shares(data.rows, question.budget, question.mechanism, limit, question.estimand)
-    plan = Plan.split(question.budget, data.shares(own), question.mechanism, data.kinds)
+    shares = budget_shares(
+        data.rows, question.budget, mechanism=question.mechanism, limit=limit, estimand=question.estimand
+    )
+    plan = Plan.split(question.budget, data.shares(shares), question.mechanism, data.kinds)
     bounds = BoundedStrata(data.rows, limit, question.estimand)
     sums = BoundedEffect(bounds, public.study.outcome_bounds.width)
 
     def estimate(gate: Gate) -> Facts:
         cuts = data.release_cuts(gate)
         released = sums.release(gate, data.counted, data.layout(cuts))
-        kept = min(max(released.weight.value, _LEAST_KEPT), Fraction(1))
-        effect = float(released.effect.value / kept)
+        weight_kept = min(max(released.weight.value, _LEAST_KEPT), Fraction(1))
+        effect = float(released.effect.value / weight_kept)
         return Facts(
             estimate=effect,
-            uncertainty=_uncertainty(plan, sums, released, kept, effect),
+            uncertainty=_uncertainty(plan, sums, released=released, weight_kept=weight_kept, effect=effect),
             method=bounded_strata(float(limit)),
             releases=_releases(sums, data),
             not_covered=caveats(public.study, StrataLeftOut(question.estimand, float(limit))),
@@ -72,7 +74,7 @@ def stratified(public: PublicData, question: Question) -> Prepared[Result]:
                 "rows": data.rows,
                 "strata": data.most_strata,
                 "weight_limit": float(limit),
-                "weight_kept": float(kept),
+                "weight_kept": float(weight_kept),
                 "budget": plan.shares,
                 "mechanism": question.mechanism,
             },
@@ -114,19 +116,25 @@ def budget_shares(
 
 
 def _uncertainty(
-    plan: Plan, sums: BoundedEffect, released: ReleasedBoundedEffect, kept: Fraction, effect: float
+    plan: Plan, sums: BoundedEffect, released: ReleasedBoundedEffect, weight_kept: Fraction, effect: float
 ) -> Uncertainty:
     """Return the uncertainty of (mean of effects) / (mean of weights), given the strata.
 
     By the delta method the noise of the weight adds effect^2 times its variance, over the squared weight.
     """
-    share = float(kept)
-    noise: KnownSensitivityMechanism = plan.noise("effect", sums.effect_bound / kept)
-    variance_noise = plan.noise("variance", sums.variance_bound / kept**2)
+    share = float(weight_kept)
+    noise: KnownSensitivityMechanism = plan.noise("effect", sums.effect_bound / weight_kept)
+    variance_noise = plan.noise("variance", sums.variance_bound / weight_kept**2)
     # h^2 (v_1/t + v_0/c) is at most 2 w h times the largest variance, half a squared range for two rows.
     cap = float(sums.bounds.limit * sums.width**2 / sums.bounds.rows) / share
     extra = effect**2 * released.weight.noise.variance / share**2
-    return Uncertainty(noise, float(released.variance) / share**2, cap, variance_noise, extra)
+    return Uncertainty(
+        noise=noise,
+        variance=float(released.variance) / share**2,
+        variance_cap=cap,
+        variance_noise=variance_noise,
+        extra=extra,
+    )
 
 
 def _releases(sums: BoundedEffect, data: StratifiedData) -> tuple[tuple[str, str], ...]:

@@ -55,6 +55,8 @@ _FEWEST = 3
 # widths of its range.
 _CORRELATION = 0.3
 _TYPICAL_SD = 1 / 6
+# Variance of the Laplace noise of a count at epsilon 1: 2 b^2 with b = 2, the change of all counts.
+_COUNT_VARIANCE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,11 @@ class ClusterSums:
         return [
             compared(
                 self.totals.cells,
-                *own,
+                *group,
                 noises=(people.variance, totals.variance),
                 width=float(self.totals.bounds.width),
             )
-            for own in by_group
+            for group in by_group
         ]
 
 
@@ -125,7 +127,13 @@ def cluster_sums(public: PublicData, question: Question, groups: Layout | None =
     details: dict[str, float | str] = {"rows": rows, "clusters": cells.clusters, "mechanism": "laplace"}
     if cluster.assigned:
         details |= {"clusters_treated": treated, "clusters_control": control}
-    return ClusterSums(question, plan, ClusterTotals(cells, ClusterCells(width), groups), releases, details)
+    return ClusterSums(
+        question=question,
+        plan=plan,
+        totals=ClusterTotals(cells, ClusterCells(width), groups),
+        releases=releases,
+        details=details,
+    )
 
 
 def clustered_trial(public: PublicData, question: Question) -> Prepared[Result]:
@@ -207,13 +215,13 @@ def compared(
     freedom = _freedom(cells, people, factor, sum_noise / (width * _TYPICAL_SD) ** 2)
     effect = float(mean[1] - mean[0])
     # From anywhere in it, so much reaches both ends of the range of effects.
-    whole = 2 * width + abs(effect) if lost else 0.0
+    range_bias = 2 * width + abs(effect) if lost else 0.0
     uncertainty = ClusterUncertainty(
         None,
         variance,
         max(variance, width**2),
         extra=width**2 if lost else noise,
-        bias=whole,
+        bias=range_bias,
         freedom=freedom,
     )
     return ClusterDifference(
@@ -231,12 +239,12 @@ def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -
     `noise` is the variance of a sum's noise beside that of an outcome.
     """
     sizes = np.maximum(people, 0.0)
-    own = factor**2 * ((1 - _CORRELATION) * sizes + _CORRELATION * sizes**2 + noise)
+    variances = factor**2 * ((1 - _CORRELATION) * sizes + _CORRELATION * sizes**2 + noise)
     if cells.clusters < len(cells.arm):
-        both = np.bincount(cells.cluster, own, cells.clusters)
+        both = np.bincount(cells.cluster, variances, cells.clusters)
         return max(float(both.sum() ** 2 / (both @ both)) - 2, 1.0)
-    total = np.bincount(cells.arm, own, 2)
-    squares = np.bincount(cells.arm, own**2, 2)
+    total = np.bincount(cells.arm, variances, 2)
+    squares = np.bincount(cells.arm, variances**2, 2)
     free = np.maximum(total**2 / squares - 1, 1.0)
     return max(float(total.sum() ** 2 / (total**2 / free).sum()), 1.0)
 
@@ -250,6 +258,6 @@ def _refuse_small(study: Study, cells: ClusterArms, rows: int, epsilon: float) -
         arms = " in each arm" if study.cluster.assigned else ""
         raise too_few_clusters(study.cluster.column, f"at least {needed} clusters{arms}", f"{fewest}")
     arm = rows * fewest / len(cells.arm)
-    noise = sqrt(8.0 * fewest) / epsilon / arm
+    noise = sqrt(_COUNT_VARIANCE * fewest) / epsilon / arm
     if noise > _EXPECTED_NOISE:
         raise refusal("CV-P681", noise=noise, rows=rows, clusters=cells.clusters)

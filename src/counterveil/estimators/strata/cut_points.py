@@ -51,8 +51,8 @@ class PrivateCutPoints:
         """Return at most bins - 1 grid points, those nearest to the quantiles of the counts, without repeats."""
         running = np.cumsum(counts)[:-1]
         aims = np.arange(1, self.bins) / self.bins * float(np.sum(counts))
-        places = np.unique(np.abs(running[:, None] - aims).argmin(axis=0))
-        return tuple(self.points[int(place)] for place in places)
+        nearest_points = np.unique(np.abs(running[:, None] - aims).argmin(axis=0))
+        return tuple(self.points[int(index)] for index in nearest_points)
 
 
 def released_cuts(study: Study, settings: Stratified) -> tuple[PrivateCutPoints, ...]:
@@ -108,10 +108,10 @@ class StratifiedData:
             )
         return 1 - SHARE * len(self.cut_points)
 
-    def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:
-        """Return the shares of the budget: those of the cut points, and the estimator's `own` of what they leave."""
+    def shares(self, estimator_shares: dict[str, Fraction]) -> dict[str, Fraction]:
+        """Return the shares of the budget: those of the cut points, and `estimator_shares` of what they leave."""
         return {cuts.release: SHARE for cuts in self.cut_points} | {
-            name: share * self.remaining_share for name, share in own.items()
+            name: share * self.remaining_share for name, share in estimator_shares.items()
         }
 
     @property
@@ -163,12 +163,19 @@ def stratified_data(public: PublicData, settings: Stratified) -> StratifiedData:
         most_strata *= cuts.bins
     counted = stratified_rows(public, layout, most=most_strata)
     binned = tuple(binned_rows(public, cuts.name, cuts.points) for cuts in private_cuts)
-    return StratifiedData(public.study, settings, counted, private_cuts, binned, most_strata)
+    return StratifiedData(
+        study=public.study,
+        settings=settings,
+        counted=counted,
+        cut_points=private_cuts,
+        binned=binned,
+        most_strata=most_strata,
+    )
 
 
 def cut_details(cuts: dict[str, tuple[Fraction, ...]]) -> dict[str, Any]:
     """Return cut points as details of a result."""
-    said = "; ".join(
+    text = "; ".join(
         f"{name}: {', '.join(f'{float(point):.6g}' for point in points)}" for name, points in cuts.items()
     )
-    return {"cut_points": said} if said else {}
+    return {"cut_points": text} if text else {}

@@ -31,10 +31,14 @@ def stratified_outcome(public: PublicData, question: Question) -> Prepared[Resul
     strata = public_strata(public, question)
     width = study.outcome_bounds.width
     sizes = strata.sizes
-    bounds = StrataOutcome.of(width, strata.weights, sizes.treated, sizes.control, strata.total)
+    bounds = StrataOutcome.of(
+        width, strata.weights, treated=sizes.treated, control=sizes.control, total=strata.total
+    )
     contrast = StratifiedEffect(bounds, question.estimand.value, strata.limit)
-    part = variance_part(question.budget, question.mechanism)
-    plan = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
+    variance_share = variance_part(question.budget, question.mechanism)
+    plan = Plan.split(
+        question.budget, {"effect": 1 - variance_share, "variance": variance_share}, question.mechanism
+    )
 
     def estimate(gate: Gate) -> Facts:
         effect, variance = contrast.release(gate, strata.counted)

@@ -94,15 +94,17 @@ def public_strata(public: PublicData, question: Question) -> PublicStrata:
     if total == 0:
         raise refusal("CV-S081")
     weights = stratum_weights(sizes, estimand, limit)
-    return PublicStrata(counted, sizes, weights, total, limit, cut_details(cuts))
+    return PublicStrata(
+        counted=counted, sizes=sizes, weights=weights, total=total, limit=limit, cuts=cut_details(cuts)
+    )
 
 
 @lru_cache(maxsize=64)
 def variance_part(budget: Budget, mechanism: str) -> Fraction:
     """Return the part of the budget for the variance that adds least to a short interval."""
 
-    def expected(part: Fraction) -> float:
-        plan = Plan.split(budget, {"effect": 1 - part, "variance": part}, mechanism)
+    def expected(share: Fraction) -> float:
+        plan = Plan.split(budget, {"effect": 1 - share, "variance": share}, mechanism)
         # The variance's noise widens the interval about as its own standard deviation does.
         return plan.noise("effect", Fraction(1)).variance + sqrt(plan.noise("variance", Fraction(1)).variance)
 

@@ -1,4 +1,13 @@
-"""Everything that is read off both arms' curves: probabilities at times, differences, restricted means and bands."""
+"""Everything that is read off both arms' curves: probabilities at times, differences, restricted means and bands.
+
+From the curves S_a at the edges of J cells, with the covariances of their sampling error and noise (`curves.py`):
+
+    probability S_a(t),    gap S_1(t) - S_0(t),    restricted mean sum_j w_j S_a(t_j),
+
+with w the weights of an integral up to the last edge. Curves are probabilities, times are in the unit of the data.
+Intervals are those of `probabilities.py` and `areas.py`; a band takes the level at which intervals at all edges hold
+together (`inference/simultaneous.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +21,7 @@ from scipy.special import ndtr
 from counterveil.inference.biased_intervals import biased_half_widths
 from counterveil.inference.simultaneous import simultaneous
 from counterveil.inference.survival.areas import Area, AreaRatio
+from counterveil.inference.survival.blocks import LEAST_PEOPLE
 from counterveil.inference.survival.curves import Curves, standardised
 from counterveil.inference.survival.incidence import Incidence
 from counterveil.inference.survival.interval_parts import APART, joint_bias, quantiles
@@ -68,14 +78,14 @@ class SurvivalAnswers:
         """
         return self.end(arm, place * self.cut)
 
-    def end(self, arm: int, place: int) -> Probability:
+    def end(self, arm: int, edge: int) -> Probability:
         """Return the probability of one arm at the end of a cell.
 
         Parameters
         ----------
         arm : {0, 1}
             0 for the controls, 1 for the treated.
-        place : int
+        edge : int
             Position among all edges.
 
         Returns
@@ -84,13 +94,16 @@ class SurvivalAnswers:
             The probability of being free of the event, with its error.
         """
         curves = self.curves
-        shown = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
-        variance = float(curves.sampling[arm, place, place])
-        noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
-        slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
-        heavy = self.heavy * float(curves.heaviness[arm, place])
-        size = float(self._sizes(arm)[place])
-        return Probability(*shown, variance, noise, size, heavy, slack, bias)
+        return Probability(
+            estimate=float(curves.shown[arm, edge]),
+            middle=float(curves.survival[arm, edge]),
+            variance=float(curves.sampling[arm, edge, edge]),
+            noise=max(float(curves.noise[arm, edge, arm, edge]), 0.0),
+            size=float(self._sizes(arm)[edge]),
+            heavy=self.heavy * float(curves.heaviness[arm, edge]),
+            slack=float(curves.slack[arm, edge]),
+            bias=float(curves.grouping[arm, edge]),
+        )
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of one arm at every edge: those of `end`, at once.
@@ -107,8 +120,10 @@ class SurvivalAnswers:
         tuple of (ndarray, ndarray)
             Lower and upper ends, each of shape (J + 1,).
         """
-        curves, normal = self.curves, quantiles(level, 0.0)[0]
-        middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
+        curves = self.curves
+        normal = quantiles(level, 0.0)[0]
+        middle = curves.survival[arm, 1:]
+        slack = curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
         several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
         heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
@@ -204,15 +219,23 @@ class SurvivalAnswers:
         variance = float(weights @ self.curves.sampling[arm] @ weights)
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
-        estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
-        bias, curvature = (
-            float(weights @ self.curves.grouping[arm]),
-            float(self._thinning_weights @ self.curves.shown[arm]),
-        )
+        estimate = float(weights @ self.curves.shown[arm])
+        middle = float(weights @ self.curves.survival[arm])
+        bias = float(weights @ self.curves.grouping[arm])
+        curvature = float(self._thinning_weights @ self.curves.shown[arm])
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
         return Area(
-            estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, curvature, steps
+            estimate=estimate,
+            middle=middle - rest,
+            variance=variance,
+            noise=noise,
+            limits=limits,
+            heavy=self.heavy,
+            slack=rest,
+            bias=bias,
+            curvature=curvature,
+            steps=steps,
         )
 
     def area_gap(self) -> Area:
@@ -223,13 +246,22 @@ class SurvivalAnswers:
         Area
             The difference, with its error.
         """
-        one, other = self.area(1), self.area(0)
-        rest, end = one.slack + other.slack, float(self.edges[-1])
-        noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
-        variance = one.variance + other.variance
-        apart = (one.estimate - other.estimate, one.middle - other.middle)
-        off = (joint_bias(one.bias, other.bias), one.curvature - other.curvature, one.steps - other.steps)
-        return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
+        treated = self.area(1)
+        control = self.area(0)
+        rest = treated.slack + control.slack
+        end = float(self.edges[-1])
+        return Area(
+            estimate=treated.estimate - control.estimate,
+            middle=treated.middle - control.middle,
+            variance=treated.variance + control.variance,
+            noise=max(treated.noise + control.noise - 2 * self._shared, 0.0),
+            limits=(-end, end),
+            heavy=self.heavy,
+            slack=rest,
+            bias=joint_bias(treated.bias, control.bias),
+            curvature=treated.curvature - control.curvature,
+            steps=treated.steps - control.steps,
+        )
 
     def area_ratio(self) -> AreaRatio:
         """Return the ratio of the restricted means, treated over control.
@@ -245,8 +277,6 @@ class SurvivalAnswers:
     def _shared(self) -> float:
         """The covariance of the noise of both restricted means."""
         return float(self._weights @ self.curves.noise[1, :, 0] @ self._weights)
-
-    # Bands that hold at all times at once.
 
     def band_level(self, level: float, arms: tuple[int, ...]) -> float:
         """Return the level of each interval at which those of a curve, or of a difference, hold together.
@@ -300,6 +330,17 @@ def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers
         shares = np.clip(people, 0.0, None)
         several = len(shares) > 1
         curves = standardised(
-            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of, lengths
+            blocks,
+            shares / max(shares.sum(), LEAST_PEOPLE),
+            per_person=1 / tables.totals[0] if several else 0.0,
+            of=of,
+            lengths=lengths,
         )
-    return SurvivalAnswers(curves, edges, tables.convention, tables.heavy, tables.cut, ties=ties)
+    return SurvivalAnswers(
+        curves=curves,
+        edges=edges,
+        convention=tables.convention,
+        heavy=tables.heavy,
+        cut=tables.cut,
+        ties=ties,
+    )

@@ -129,7 +129,8 @@ class AreaRatio:
     @property
     def _relative(self) -> tuple[float, float]:
         """Standard deviations of the logarithm of the ratio, from sampling and from noise."""
-        first, second = self.one, self.other
+        first = self.one
+        second = self.other
         noise = (first.noise_sd / first.estimate) ** 2 + (second.noise_sd / second.estimate) ** 2
         noise -= 2 * self.shared / (first.estimate * second.estimate)
         sampling = hypot(first.sampling_sd / first.estimate, second.sampling_sd / second.estimate)
@@ -158,16 +159,18 @@ class AreaRatio:
         tuple of (float, float)
             Lower and upper end.
         """
-        (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
+        low, high = self.one.interval(level)
+        least, most = self.other.interval(level)
         widest = (low / most if most > 0 else 0.0, high / least if least > 0 else inf)
         if not self.known or self.one.slack or self.other.slack:
             return widest
         normal, heavy = quantiles(level, self.one.heavy or self.other.heavy)
         sampling, noise = self._relative
-        one, other = self.one, self.other
-        bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
-        bias += abs(one.curvature / one.estimate - other.curvature / other.estimate)
-        bias += abs(one.steps / one.estimate - other.steps / other.estimate)
+        treated = self.one
+        control = self.other
+        bias = joint_bias(treated.bias / treated.estimate, control.bias / control.estimate)
+        bias += abs(treated.curvature / treated.estimate - control.curvature / control.estimate)
+        bias += abs(treated.steps / treated.estimate - control.steps / control.estimate)
         half = biased_half_width(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])

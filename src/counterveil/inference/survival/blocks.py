@@ -38,6 +38,8 @@ GONE = {"middle": 1.0, "end": 0.0}
 _ROUNDED = 1 / 16
 # Events added to a block for its sampling variance alone, so that no events do not mean no error.
 ADDED_EVENTS = 1.0
+# People at risk are no fewer, where noise leaves none.
+LEAST_PEOPLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Blocks:
 
     def event_rows(self, cause: int | None = None) -> Floats:
         """Return the matrix (J, M) that makes events of a table: those of one cause, or of all."""
-        chosen = [float(one == cause or cause is None) for one in range(self.causes)]
+        chosen = [float(number == cause or cause is None) for number in range(self.causes)]
         return np.hstack([np.kron([*chosen, 0.0], np.eye(self.cells)), np.zeros((self.cells, 1))])
 
     @cached_property
@@ -118,12 +120,12 @@ class Blocks:
     def event_variances(self) -> Floats:
         """Variance of the noise of events in a cell by cause, and of any event in the last row, (K + 1, J)."""
         rows = (self.event_rows(cause) for cause in (*range(self.causes), None))
-        return np.array([((one @ self.noise.covariance) * one).sum(axis=1) for one in rows])
+        return np.array([((matrix @ self.noise.covariance) * matrix).sum(axis=1) for matrix in rows])
 
     @cached_property
     def known(self) -> Floats:
         """In how many cells from the first on the people at risk are more than noise, by block."""
-        fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, 1e-9)
+        fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, LEAST_PEOPLE)
         return np.asarray(np.cumprod(self.at_risk > fewest, axis=1).sum(axis=1))
 
     @property

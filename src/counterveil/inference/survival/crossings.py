@@ -125,13 +125,12 @@ class Crossing:
         sides = np.abs(np.array([low, high]) - curves.survival[arm])
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
-        shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
+        shifts = np.zeros_like(sides)
+        arcs = sides * (1 - curves.halfway[arm]) * curves.rounded
         if curved:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
-            (curvature, smooth), held = (
-                (one[arm] for one in curves.curvature[:2]),
-                -np.diff(curves.shown[arm]),
-            )
+            curvature, smooth = (values[arm] for values in curves.curvature[:2])
+            held = -np.diff(curves.shown[arm])
             arcs *= smooth
             extra = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
             extra = np.where((curvature < held) | (held <= 0), extra, inf)
@@ -151,18 +150,18 @@ class Crossing:
         index = int(np.flatnonzero(curve > self.left)[-1]) + 1
         return self._between(curve, index, moved, first=False) if index < len(curve) else inf
 
-    def _between(self, curve: Floats, place: int, moved: tuple[Floats, Floats] | None, first: bool) -> float:
+    def _between(self, curve: Floats, index: int, moved: tuple[Floats, Floats] | None, first: bool) -> float:
         """Return where the line into this point, moved by shifts and arcs, crosses the share within its cell."""
         edges = self.answers.edges
-        if self.answers.convention == "end" or place == 0 or points_of(np.diff(edges))[place - 1]:
-            return float(edges[place])
-        if first and moved is not None and self.answers.curves.slack[self.arm, place] > 0:
+        if self.answers.convention == "end" or index == 0 or points_of(np.diff(edges))[index - 1]:
+            return float(edges[index])
+        if first and moved is not None and self.answers.curves.slack[self.arm, index] > 0:
             # Lost in the noise: it may cross as soon as it is.
-            return float(edges[place - 1])
-        above = curve[place - 1] - self.left
-        falls = curve[place - 1] - curve[place]
-        shift, arc = (0.0, 0.0) if moved is None else (float(one[place - 1]) for one in moved)
-        return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
+            return float(edges[index - 1])
+        above = curve[index - 1] - self.left
+        falls = curve[index - 1] - curve[index]
+        shift, arc = (0.0, 0.0) if moved is None else (float(by_cell[index - 1]) for by_cell in moved)
+        return float(edges[index - 1] + _part(above + shift, falls, arc) * (edges[index] - edges[index - 1]))
 
     def pinned(self, end: float) -> bool:
         """Return whether an end is the edge of a cell about whose inside nothing is assumed.
@@ -177,8 +176,11 @@ class Crossing:
         bool
             True at such an edge.
         """
-        curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
-        curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
+        curves = self.answers.curves
+        edges = self.answers.edges
+        arm = self.arm
+        curvature = curves.curvature[0][arm]
+        held = -np.diff(curves.shown[arm])
         free = (
             ((curvature >= held) & (held > 0))
             | (curves.slack[arm, 1:] > 0)
@@ -205,7 +207,8 @@ class CrossingGap(IndependentDifference):
     @property
     def estimate(self) -> float:
         """One quantile minus the other; infinite where only one is known, not a number where none is."""
-        treated, control = self.one.estimate, self.other.estimate
+        treated = self.one.estimate
+        control = self.other.estimate
         return treated - control if isfinite(treated) or isfinite(control) else nan
 
     @property
@@ -231,12 +234,16 @@ class CrossingGap(IndependentDifference):
         return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
 
     def _between(self, level: float) -> Ends:
-        (low, high), (least, most) = (one.ends(level, curved=True) for one in (self.one, self.other))
-        treated, control = self.one.estimate, self.other.estimate
+        (low, high), (least, most) = (
+            crossing.ends(level, curved=True) for crossing in (self.one, self.other)
+        )
+        treated = self.one.estimate
+        control = self.other.estimate
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(treated) and isfinite(control)):
             return widest
-        straight, straight_control = self.one.ends(level), self.other.ends(level)
+        straight = self.one.ends(level)
+        straight_control = self.other.ends(level)
         down, up = self._distances(level)
         curved = self._curvature_bias(
             _mean_curvature(straight, (low, high)), _mean_curvature(straight_control, (least, most))
@@ -256,12 +263,15 @@ class CrossingGap(IndependentDifference):
             else treated - control + biased_half_width(up, curved, level),
         )
 
-    def _curvature_bias(self, own: float, others: float) -> float:
+    def _curvature_bias(self, treated_bend: float, control_bend: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
         leans = self.one.answers.curves.curvature[2]
         edges = self.one.answers.edges[1:-1]
-        signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
-        return joint_bias(own, others, APART if signs[0] == signs[1] else 1.0)
+        signs = [
+            leans[crossing.arm, np.searchsorted(edges, crossing.estimate)]
+            for crossing in (self.one, self.other)
+        ]
+        return joint_bias(treated_bend, control_bend, APART if signs[0] == signs[1] else 1.0)
 
     def _distances(self, level: float) -> Ends:
         """Return how far below and above the difference may be off.
@@ -275,7 +285,8 @@ class CrossingGap(IndependentDifference):
         treated = self.one.estimate
         control = self.other.estimate
         distances = [(0.0, 0.0)]
-        straight, theirs = self.one.ends(level), self.other.ends(level)
+        straight = self.one.ends(level)
+        theirs = self.other.ends(level)
         distances += [
             (
                 hypot(treated - straight[0], theirs[1] - control),
@@ -284,7 +295,9 @@ class CrossingGap(IndependentDifference):
         ]
         angles = np.arange(1, _ANGLES) * np.pi / (2 * _ANGLES)
         levels = 2 * ndtr(ndtri((1 + level) / 2) * np.sin(angles)) - 1
-        by_arm = [[one.ends(float(each)) for each in levels] for one in (self.one, self.other)]
+        by_arm = [
+            [crossing.ends(float(arm_level)) for arm_level in levels] for crossing in (self.one, self.other)
+        ]
         for (low, high), (least, most) in zip(by_arm[0], reversed(by_arm[1]), strict=True):
             distances.append((treated - low + most - control, high - treated + control - least))
         return max(down for down, _ in distances), max(up for _, up in distances)

@@ -145,7 +145,8 @@ def standardised(
     size = blocks.counts.shape[1]
     curves = of.curves.reshape(strata, 2, points)
     survival, shown = (
-        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.curves, of.shown)
+        np.einsum("s,sap->ap", shares, by_block.reshape(strata, 2, points))
+        for by_block in (of.curves, of.shown)
     )
     squares = of.sampling.reshape(strata, 2, points, points)
     sampling = np.einsum("s,sapq->apq", shares**2, squares)
@@ -159,7 +160,8 @@ def standardised(
     noise = blocks.noise.of(moved).reshape(2, points, 2, points)
     heaviness = blocks.noise.heaviness(moved).reshape(2, points)
     slack, grouping = (
-        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.slack, of.grouping)
+        np.einsum("s,sap->ap", shares, by_block.reshape(strata, 2, points))
+        for by_block in (of.slack, of.grouping)
     )
     people = blocks.starting.reshape(strata, 2, blocks.cells)
     variances_per_person = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from counterveil.inference.survival.answers import SurvivalAnswers
-from counterveil.inference.survival.blocks import LEAST_AT_RISK
+from counterveil.inference.survival.blocks import LEAST_AT_RISK, LEAST_PEOPLE
 from counterveil.inference.survival.curves import Curves
 from counterveil.inference.survival.heaping import heaped_unit
 from counterveil.inference.survival.table_noise import TableNoise, with_totals
@@ -56,11 +56,11 @@ class NoisyHistograms:
         """Raise ValueError where the parts do not belong together."""
         sound = (
             len(self.numbers) == len(self.design) == len(self.left_out) == 2
-            and all(0 <= one <= 1 for one in self.left_out)
-            and all(len(one) == len(self.edges) - 1 >= 2 for one in self.numbers)
+            and all(0 <= value <= 1 for value in self.left_out)
+            and all(len(value) == len(self.edges) - 1 >= 2 for value in self.numbers)
             and len(self.totals) <= 2
             and self.noise_sd >= 0
-            and all(one > 0 for one in (*self.design, *self.totals, self.inflation))
+            and all(value > 0 for value in (*self.design, *self.totals, self.inflation))
             and all(later > earlier for earlier, later in pairwise(self.edges))
         )
         if not sound:
@@ -75,7 +75,7 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     noise = TableNoise(tables.noise_sd**2 * np.eye(cells), groups)
     counts = with_totals(np.array(tables.numbers), noise, tables.totals)
     people = counts.sum(axis=1)
-    is_known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, 1e-9)
+    is_known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, LEAST_PEOPLE)
     size = np.where(is_known, people, 1.0)[:, None]
     later = np.triu(np.ones((cells + 1, cells)))  # (P, J): what lies beyond an edge
     curves = np.where(is_known[:, None], counts @ later.T / size, (np.arange(cells + 1) < cells) * 1.0)
@@ -86,7 +86,8 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     worth = size / (np.array(tables.design) * tables.inflation)[:, None]
     falling = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=1)
     shared = np.minimum(falling[:, :, None], falling[:, None, :]) - falling[:, :, None] * falling[:, None, :]
-    slack, off = np.zeros_like(curves), np.zeros_like(curves)
+    slack = np.zeros_like(curves)
+    off = np.zeros_like(curves)
     slack[~is_known, 1:-1] = 1.0
     off[:, 1:-1] = np.array(tables.left_out)[:, None]
     return SurvivalAnswers(

@@ -42,6 +42,12 @@ _LARGEST_LOGARITHM = 10.0
 _HAZARD_STEPS = 4
 # Largest hazard of a cell that is supposed.
 _LARGEST_HAZARD = 5.0
+# And the least.
+_LEAST_HAZARD = 1e-9
+# Half the distance, in logarithms of the ratio, over which the slope of the score is taken.
+_SLOPE_STEP = 0.01
+# Logarithms of ratios are found to this.
+_PRECISION = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +98,14 @@ class HazardRatio:
         """The ratio at which the score is 0; 0 or infinite where an arm's events are lost in the noise."""
         return exp(self._logarithm)
 
-    def _sd(self, part: str) -> float:
+    def _sd(self, field_name: str) -> float:
         logarithm = self._logarithm
         if not isfinite(logarithm):
             return inf
-        step = 0.01
-        slope = (self.score(logarithm - step).difference - self.score(logarithm + step).difference) / (
-            2 * step
-        )
-        return exp(logarithm) * sqrt(getattr(self.score(logarithm), part)) / slope if slope > 0 else inf
+        slope = (
+            self.score(logarithm - _SLOPE_STEP).difference - self.score(logarithm + _SLOPE_STEP).difference
+        ) / (2 * _SLOPE_STEP)
+        return exp(logarithm) * sqrt(getattr(self.score(logarithm), field_name)) / slope if slope > 0 else inf
 
     @property
     def sampling_sd(self) -> float:
@@ -143,8 +148,8 @@ class HazardRatio:
     @property
     def proportionality(self) -> LogRank:
         """Test that the ratio is the same at all times: its change along time is 0."""
-        found = self._logarithm
-        return _score(self.tables, self.cause, found if isfinite(found) else 0.0, trend=True)
+        logarithm = self._logarithm
+        return _score(self.tables, self.cause, logarithm if isfinite(logarithm) else 0.0, trend=True)
 
 
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:
@@ -153,13 +158,15 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
 
     if falling(low) <= 0:
         return low
-    return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=1e-10))
+    return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=_PRECISION))
 
 
 @lru_cache(maxsize=512)
 def _score(tables: NoisyTables, cause: int | None, logarithm: float, trend: bool = False) -> LogRank:
     middles = np.array(tables.edges[1:]) + np.array(tables.edges[:-1])
-    return score(blocks_of(tables), tables.heavy, logarithm, cause, middles if trend else None)
+    return score(
+        blocks_of(tables), tables.heavy, logarithm=logarithm, cause=cause, times=middles if trend else None
+    )
 
 
 def score(
@@ -181,7 +188,7 @@ def score(
     exposed = (ratio * people).sum(axis=1)
     hazard = events.sum(axis=1) / exposed
     for _ in range(_HAZARD_STEPS):
-        x = np.clip(ratio * hazard[:, None], 1e-9, _LARGEST_HAZARD)
+        x = np.clip(ratio * hazard[:, None], _LEAST_HAZARD, _LARGEST_HAZARD)
         grown = x / -np.expm1(-x)
         hazard = (events * grown).sum(axis=1) / exposed
     share = ratio * people * x / np.expm1(x)
@@ -211,4 +218,11 @@ def score(
     variance = blocks.inflation * (happened + unsure / max(happened, sqrt(unsure)))
     either = np.abs(np.sum(by_people * blocks.either.reshape(strata, 2, cells) * people, axis=(0, 2)))
     bias = joint_bias(*map(float, either))
-    return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known_cells.min()), bias)
+    return LogRank(
+        difference=difference,
+        variance=variance,
+        noise=max(noise, 0.0),
+        heavy=heavy * tail,
+        cells=int(known_cells.min()),
+        bias=bias,
+    )

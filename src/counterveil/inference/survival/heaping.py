@@ -17,6 +17,10 @@ _FINEST = 0.3
 _SEEN = 3.5
 # Part of outcomes that must be rounded.
 _PART_ROUNDED = 0.2
+# Variance of a cell less the mean of the two beside it, in variances of one: 1 + 2 / 4.
+_BESIDE_VARIANCE = 1.5
+# The least density of outcomes, where noise left none.
+_LEAST_DENSITY = 1e-12
 
 
 def heaped_unit(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> float:
@@ -35,12 +39,14 @@ def heaped_unit(edges: Floats, counts: Floats, design: Floats, noise_sd: float) 
         return 0.0
     # Whole numbers with cells of their own are no crowds within others.
     whole_numbers = bool(points[1:-1].any())
-    dense = np.clip(_around(counts[:, 1:-1] / lengths), 1e-12, None)
+    dense = np.clip(_around(counts[:, 1:-1] / lengths), _LEAST_DENSITY, None)
     above = _beside(counts[:, 1:-1] / lengths)
     variances = (
-        (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2) / lengths[1:-1] ** 2 * 1.5
+        (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2)
+        / lengths[1:-1] ** 2
+        * _BESIDE_VARIANCE
     )
-    seen = 0.0
+    largest_unit = 0.0
     first = 10.0 ** floor(np.log10(lengths.mean() * _FINEST))
     for unit in (first * step * ten for ten in (1, 10) for step in (1, 2, 5)):
         held = np.diff(np.floor(edges / unit + ROUNDING))[1:-1] * unit / lengths
@@ -49,14 +55,14 @@ def heaped_unit(edges: Floats, counts: Floats, design: Floats, noise_sd: float) 
         evidence = float(np.sum(expected * above / variances))
         is_seen = power > 0 and evidence > max(_SEEN * sqrt(power), _PART_ROUNDED * power)
         if is_seen and not (whole_numbers and unit >= 1):
-            seen = unit
-    return seen
+            largest_unit = unit
+    return largest_unit
 
 
 def _with_their_points(counts: Floats, points: NDArray[np.bool_]) -> Floats:
     """Return the counts (2, J) of cells, of which those of points are added to the cell before, which they end."""
     cell = np.maximum(np.cumsum(~points) - 1, 0)
-    return np.array([np.bincount(cell, weights=one, minlength=int((~points).sum())) for one in counts])
+    return np.array([np.bincount(cell, weights=of_arm, minlength=int((~points).sum())) for of_arm in counts])
 
 
 def _beside(cells: Floats) -> Floats:

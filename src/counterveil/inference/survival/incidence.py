@@ -86,13 +86,16 @@ class Incidence:
         """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
         off = self.base.either
         hazards = (self._own, self.base.hazards)
-        moved = [np.einsum("bpj,bj->bp", part, h * off) for part, h in zip(self._parts, hazards, strict=True)]
+        moved = [
+            np.einsum("bpj,bj->bp", slopes, h * off) for slopes, h in zip(self._parts, hazards, strict=True)
+        ]
         return np.asarray(np.abs(moved[0] + moved[1]))
 
     @property
     def gradients(self) -> Floats:
         """How curves move with each entry of their own table, (B, J + 1, M)."""
-        (alone, through), base = self._parts, self.base
+        alone, through = self._parts
+        base = self.base
         of_cause, any_event = (
             base.moved(base.event_rows(cause), hazards)
             for cause, hazards in ((self.cause, self._own), (None, base.hazards))

@@ -29,6 +29,9 @@ from counterveil.inference.survival.interval_parts import joint_bias, quantiles
 from counterveil.inference.survival.tables import NoisyTables, blocks_of
 from counterveil.numerics.arrays import Ends, Floats
 
+# People at risk less one are no fewer, where noise leaves none.
+_LEAST_REMAINING = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class LogRank:
@@ -101,11 +104,13 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     used = np.arange(cells) < known_cells[:, None]
     events = blocks.events.reshape(strata, 2, cells)
     people = np.where(used[:, None], blocks.at_risk.reshape(strata, 2, cells), 1.0)
-    control, treated = people[:, 0], people[:, 1]
-    both, total = events.sum(axis=1), people.sum(axis=1)
+    control = people[:, 0]
+    treated = people[:, 1]
+    both = events.sum(axis=1)
+    total = people.sum(axis=1)
     difference = float(np.sum(used * (events[:, 1] * control - events[:, 0] * treated) / total))
     happened = np.clip(both, 0.0, total)
-    remaining = np.maximum(total - 1, 1e-9)
+    remaining = np.maximum(total - 1, _LEAST_REMAINING)
     spread = used * treated * control * happened * (total - happened) / (total**2 * remaining)
     # (S, 2, J): how the difference moves with events and with people at risk.
     by_events = used[:, None] * np.stack([-treated, control], axis=1) / total[:, None]
@@ -122,8 +127,15 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     variance = blocks.inflation * (float(np.sum(design[:, None] * spread)) + float(design.max()) * unsure)
     off = blocks.either.reshape(strata, 2, cells) * people
     either = used[:, None] * off * people[:, ::-1] * (both / total**2)[:, None]
-    bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
-    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known_cells.min()), bias)
+    bias = joint_bias(*(max(float(value), 0.0) for value in either.sum(axis=(0, 2))))
+    return LogRank(
+        difference=difference,
+        variance=variance,
+        noise=max(noise, 0.0),
+        heavy=heavy,
+        cells=int(known_cells.min()),
+        bias=bias,
+    )
 
 
 def table_gradient(blocks: Blocks, by_events: Floats, by_people: Floats, cause: int | None = None) -> Floats:

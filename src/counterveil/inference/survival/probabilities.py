@@ -177,7 +177,7 @@ class Gap(IndependentDifference):
     @property
     def _correlation(self) -> float:
         """The correlation of both errors, sampling error and noise together."""
-        sizes = [hypot(each.sampling_sd, each.noise_sd) for each in (self.one, self.other)]
+        sizes = [hypot(arm.sampling_sd, arm.noise_sd) for arm in (self.one, self.other)]
         product = sizes[0] * sizes[1]
         return self.shared / product if product > 0 else 0.0
 
@@ -195,7 +195,8 @@ class Gap(IndependentDifference):
             Lower and upper end.
         """
         if self.one.slack or self.other.slack:
-            (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
+            low, high = self.one.interval(level)
+            least, most = self.other.interval(level)
             return low - most, high - least
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
         correlation = self._correlation
@@ -204,5 +205,5 @@ class Gap(IndependentDifference):
             together = sqrt(max(first**2 + second**2 - 2 * correlation * first * second, 0.0))
             return biased_half_width(together, bias, level)
 
-        sides = [(each.middle, each.untruncated(level)) for each in (self.one, self.other)]
+        sides = [(arm.middle, arm.untruncated(level)) for arm in (self.one, self.other)]
         return truncate(zou_donner(sides[0], sides[1], joined), (-1.0, 1.0))

@@ -46,7 +46,8 @@ def recorded_unit(tables: NoisyTables) -> float:
             return 1.0
         rough = _roughness(events, variances, held)
         if rough < least:
-            least, longest = rough, unit
+            least = rough
+            longest = unit
     return longest
 
 

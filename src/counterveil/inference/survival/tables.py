@@ -71,7 +71,7 @@ class NoisyTables:
         sound = (
             blocks >= 2
             and blocks % 2 == 0
-            and all(len(one) == entries for one in self.numbers)
+            and all(len(value) == entries for value in self.numbers)
             and len(self.design) == blocks
             and len(self.totals) in (1, blocks)
             and len(self.shares) in (0, blocks // 2)
@@ -80,7 +80,7 @@ class NoisyTables:
             and self.noise_sd >= 0
             and self.cut >= 1
             and (len(self.edges) - 1) % self.cut == 0
-            and all(one > 0 for one in (*self.design, self.inflation))
+            and all(value > 0 for value in (*self.design, self.inflation))
             and all(later > earlier for earlier, later in pairwise(self.edges))
         )
         if not sound:
@@ -94,8 +94,15 @@ def blocks_of(tables: NoisyTables) -> Blocks:
     form = Form(tables.form, len(tables.edges) - 1, causes)
     count = len(tables.numbers)
     everyone = len(tables.totals) == 1
-    groups = (tuple(range(count)),) if everyone else tuple((place,) for place in range(count))
+    groups = (tuple(range(count)),) if everyone else tuple((number,) for number in range(count))
     root = None if tables.form == FLAT else form.inverse
     noise = TableNoise(tables.noise_sd**2 * form.inverse @ form.inverse.T, groups, root)
     counts = with_totals(form.counts(np.array(tables.numbers)), noise, tables.totals)
-    return Blocks(counts, noise, tables.convention, np.array(tables.design), tables.inflation, causes)
+    return Blocks(
+        counts=counts,
+        noise=noise,
+        convention=tables.convention,
+        design=np.array(tables.design),
+        inflation=tables.inflation,
+        causes=causes,
+    )

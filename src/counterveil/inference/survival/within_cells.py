@@ -22,6 +22,8 @@ _UNSURE = 1.5
 
 # Cells of points are two steps of 2^-24 of the range long, all others at least 2^-15 of it.
 _POINT = 2.0**-20
+# What a cell holds at least, where noise left nothing.
+_LEAST_HELD = 1e-9
 
 
 def uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
@@ -42,13 +44,15 @@ def uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Floa
     """
     if held.shape[1] < 2:
         return np.ones_like(held), np.zeros(held.shape, dtype=bool)
-    padded, padded_variances = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
+    padded, padded_variances = (
+        np.pad(values, ((0, 0), (1, 1)), mode="reflect") for values in (held, variances)
+    )
     change = np.diff(padded, axis=1)
     chance = padded_variances[:, 1:] + padded_variances[:, :-1]
     sure = np.sqrt(np.clip(change**2 - chance, 0.0, None))
     hidden = np.zeros_like(sure)
     hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
-    changes = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
+    changes = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), _LEAST_HELD)
     r = np.minimum(np.maximum(changes[:, 1:], changes[:, :-1]), 1.0)
     inner = np.ones(held.shape[1], dtype=bool)
     inner[[0, -1]] = False
@@ -56,7 +60,7 @@ def uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Floa
     before = sure[:, :-1]
     after = sure[:, 1:]
     larger_change = np.where(sure > 0, sure + _UNSURE * np.sqrt(chance), 1e-300)
-    step = 1 / (1 / larger_change[:, :-1] + 1 / larger_change[:, 1:]) / np.maximum(held, 1e-9)
+    step = 1 / (1 / larger_change[:, :-1] + 1 / larger_change[:, 1:]) / np.maximum(held, _LEAST_HELD)
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
     gradual = 3 * np.minimum(outer[:, :-3], outer[:, 3:]) / np.maximum(before + after, 1e-300)
     step *= np.clip(1 - gradual, 0.0, 1.0) * (change[:, 1:] * change[:, :-1] > 0)
@@ -65,13 +69,15 @@ def uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Floa
         unclear = np.sqrt(variances + 2 * (padded_variances[:, 2:] + padded_variances[:, :-2]))
         is_dense[:, [0, -1]] |= (held > padded[:, 2:] + padded[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
         before_it, after_it = (
-            np.pad(is_dense, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
+            np.pad(is_dense, ((0, 0), (1, 1)))[:, inner_cells] for inner_cells in (slice(-2), slice(2, None))
         )
         is_dense |= before_it & (after_it | (held > 2 * padded[:, 2:])) | after_it & (
             held > 2 * padded[:, :-2]
         )
     beyond = np.pad(change, ((0, 0), (1, 1)))
-    excess = np.clip(held - np.minimum(padded[:, 2:], padded[:, :-2]), 0.0, None) / np.maximum(held, 1e-9)
+    excess = np.clip(held - np.minimum(padded[:, 2:], padded[:, :-2]), 0.0, None) / np.maximum(
+        held, _LEAST_HELD
+    )
     troughs = ((beyond[:, :-3] < 0) & (before > 0)) | ((beyond[:, 3:] > 0) & (after > 0))
     excess *= rounded & troughs
     abrupt = np.where(is_dense, 1.0, np.maximum(step, excess))

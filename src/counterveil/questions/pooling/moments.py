@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from counterveil.errors import refusal
-from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
+from counterveil.inference.linear_fit import LinearFit
+from counterveil.inference.moments import NoisyMoments, SummedMoments
 from counterveil.numerics.arrays import Floats
 from counterveil.questions.pooling.agreement import pooled_caveats, shared_details, shared_provenance
 from counterveil.questions.pooling.averages import held

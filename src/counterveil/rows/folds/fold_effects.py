@@ -57,13 +57,15 @@ class FoldEffects:
     def release(self, gate: Gate, plan: Plan) -> WeightedMeans:
         """Return the means of u and of u^2, with noise for one changed u."""
         steps = self.steps(gate.rows.table)
-        return release_moments(gate, plan, moments(steps, np.zeros(len(steps), np.bool_)), self.bound, 1.0)
+        return release_moments(
+            gate, plan, row_sums=moments(steps, np.zeros(len(steps), np.bool_)), unit=self.bound, part=1.0
+        )
 
     def steps(self, table: Table) -> Integers:
         """Return u of every fold in whole parts of 2**-GRID_BITS."""
         z = self.features.values(table)
         y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * table.outcome.astype(np.float64)
         t = table.treated.astype(np.float64)
-        effects = effects_of_folds(self.learner, z, t, y, fold_rows(table.rows, self.folds))
-        part = np.clip((effects - float(self.centre)) / float(self.bound), -1.0, 1.0)
-        return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
+        effects = effects_of_folds(self.learner, z, t=t, y=y, folds=fold_rows(table.rows, self.folds))
+        clipped = np.clip((effects - float(self.centre)) / float(self.bound), -1.0, 1.0)
+        return np.trunc(np.ldexp(clipped, GRID_BITS)).astype(np.int64)

@@ -19,7 +19,7 @@ import numpy as np
 
 from counterveil.data import silence
 from counterveil.numerics.arrays import Floats, Indices
-from counterveil.rows.folds.learners import (
+from counterveil.numerics.fold_learners import (
     FoldNuisances,
     aipw_effect,
     fitted_models,
@@ -42,11 +42,11 @@ def pair_effect(pair: ModelPair, x: Floats, t: Floats, y: Floats) -> float:
     """Return the doubly robust effect of a fold, each half scored by models of the other half."""
     fit = fitter(pair)
     first = np.arange(len(x)) % 2 == 0
-    parts = []
-    for own in (first, ~first):
-        models = fit(x[~own], t[~own], y[~own])
-        parts.append(robust_effect(models, x[own], t[own], y[own]) * own.sum())
-    return float(sum(parts) / len(x))
+    totals = []
+    for scored in (first, ~first):
+        models = fit(x[~scored], t[~scored], y[~scored])
+        totals.append(robust_effect(models, x[scored], t[scored], y[scored]) * scored.sum())
+    return float(sum(totals) / len(x))
 
 
 def fitter(pair: ModelPair) -> FitModels:
@@ -63,10 +63,10 @@ def effects_of_folds(learner: object, x: Floats, t: Floats, y: Floats, folds: li
         return np.array([effect_of_fold(learner, x[rows], t[rows], y[rows]) for rows in folds])
     with silence():
         if learner == "aipw" and is_stacked(folds):
-            found = aipw_effects(x, t, y, folds)
+            effects = aipw_effects(x, t, y, folds)
         else:
-            found = np.array([_or_zero(BUILT_IN[learner], x[rows], t[rows], y[rows]) for rows in folds])
-        return np.where(np.isfinite(found), found, 0.0)
+            effects = np.array([_or_zero(BUILT_IN[learner], x[rows], t[rows], y[rows]) for rows in folds])
+        return np.where(np.isfinite(effects), effects, 0.0)
 
 
 def is_stacked(folds: list[Indices]) -> bool:

@@ -1,8 +1,8 @@
 """The models of many small folds at once, in stacks of matrices: no privacy in here.
 
-They are those of `learners.py`, to rounding: penalised linear outcomes of each arm and a penalised logistic
-propensity. A fold of a few dozen rows takes numpy longer to be called than to be computed, and there are as
-many folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in
+They are those of `numerics/fold_learners.py`, to rounding: penalised linear outcomes of each arm and a penalised
+logistic propensity. A fold of a few dozen rows takes numpy longer to be called than to be computed, and there are
+as many folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in
 every array, every matrix is multiplied and solved by itself, and a fold whose fit is found is left as it is
 while others go on.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit
 
 from counterveil.numerics.arrays import Floats, Indices
+from counterveil.numerics.fold_learners import PROPENSITY_CLIP, RIDGE, RIDGE_FLOOR
 from counterveil.numerics.propensity import checked_tolerance
-from counterveil.rows.folds.learners import PROPENSITY_CLIP, RIDGE
 
 # Larger folds gain nothing from being fitted together.
 MOST_ROWS = 512
@@ -45,19 +45,19 @@ def outcome_lines(x: Floats, t: Floats, y: Floats) -> Floats:
     of columns: it is far from singular.
     """
     lines = np.empty((len(x), 2, x.shape[2] + 1))
-    for place, arm in enumerate((1.0, 0.0)):
-        own = (t == arm).astype(np.float64)
-        count = own.sum(axis=1)
+    for index, arm in enumerate((1.0, 0.0)):
+        in_arm = (t == arm).astype(np.float64)
+        count = in_arm.sum(axis=1)
         some = np.maximum(count, 1.0)
-        centre = (own[:, None] @ x)[:, 0] / some[:, None]
-        mean = (own * y).sum(axis=1) / some
-        z = (x - centre[:, None]) * own[:, :, None]
+        centre = (in_arm[:, None] @ x)[:, 0] / some[:, None]
+        mean = (in_arm * y).sum(axis=1) / some
+        z = (x - centre[:, None]) * in_arm[:, :, None]
         products = z.transpose(0, 2, 1) @ z
-        _add_diagonal(products, RIDGE * (z * z).sum(axis=1) + 1e-9)
+        _add_diagonal(products, RIDGE * (z * z).sum(axis=1) + RIDGE_FLOOR)
         totals = z.transpose(0, 2, 1) @ (y - mean[:, None])[:, :, None]
         slopes = np.linalg.solve(products, totals)[:, :, 0]
-        lines[:, place, :-1] = slopes
-        lines[:, place, -1] = np.where(count > 0, mean - (centre * slopes).sum(axis=1), np.nan)
+        lines[:, index, :-1] = slopes
+        lines[:, index, -1] = np.where(count > 0, mean - (centre * slopes).sum(axis=1), np.nan)
     return lines
 
 
@@ -68,9 +68,10 @@ def logit_lines(x: Floats, t: Floats) -> Floats:
     objective falls all the way, else the damped one, until half the tolerance is met.
     """
     rows = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
-    turned, (folds, size, columns) = rows.transpose(0, 2, 1), rows.shape
+    turned = rows.transpose(0, 2, 1)
+    folds, size, columns = rows.shape
     penalty = 1.0 / size
-    enough = checked_tolerance(size, columns, 2, penalty, None) / 2
+    enough = checked_tolerance(size, columns, arms=2, penalty=penalty, tolerance=None) / 2
 
     def slope(weights: Floats) -> tuple[Floats, Floats]:
         score = expit((rows @ weights[:, :, None])[:, :, 0])
@@ -83,16 +84,16 @@ def logit_lines(x: Floats, t: Floats) -> Floats:
         _add_diagonal(hessian, np.full((folds, 1), penalty))
         direction = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
         following = weights - direction
-        found = slope(following)
-        short = (found[0] * direction).sum(axis=1) < 0.0
+        next_slope = slope(following)
+        short = (next_slope[0] * direction).sum(axis=1) < 0.0
         if (short & going).any():
             logit_steps = np.abs((rows @ direction[:, :, None])[:, :, 0]).max(axis=1)
             damped = np.log1p(logit_steps) / np.maximum(logit_steps, np.finfo(np.float64).tiny)
             following = np.where(short[:, None], weights - damped[:, None] * direction, following)
-            found = slope(following)
+            next_slope = slope(following)
         weights = np.where(going[:, None], following, weights)
         gradient, score = (
-            np.where(going[:, None], new, old) for new, old in zip(found, (gradient, score), strict=True)
+            np.where(going[:, None], new, old) for new, old in zip(next_slope, (gradient, score), strict=True)
         )
     return weights
 
@@ -100,14 +101,20 @@ def logit_lines(x: Floats, t: Floats) -> Floats:
 def aipw_effects(x: Floats, t: Floats, y: Floats, folds: list[Indices]) -> Floats:
     """Return the doubly robust effect of every fold (K,), nan where an arm has no rows; see `aipw_effect`."""
     effects = np.empty(len(folds))
-    for places, rows in stacks(folds, x.shape[1]):
-        own, treated, outcome = x[rows], t[rows], y[rows]
-        first, second = (at(own, line) for line in outcome_lines(own, treated, outcome).transpose(1, 0, 2))
-        p = np.clip(expit(at(own, logit_lines(own, treated))), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
+    for positions, rows in stacks(folds, x.shape[1]):
+        covariates = x[rows]
+        treated = t[rows]
+        outcome = y[rows]
+        first, second = (
+            at(covariates, line) for line in outcome_lines(covariates, treated, outcome).transpose(1, 0, 2)
+        )
+        p = np.clip(
+            expit(at(covariates, logit_lines(covariates, treated))), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP
+        )
         score = (
             first - second + treated * (outcome - first) / p - (1 - treated) * (outcome - second) / (1 - p)
         )
-        effects[places] = score.mean(axis=1)
+        effects[positions] = score.mean(axis=1)
     return effects
 
 
@@ -118,5 +125,5 @@ def at(x: Floats, lines: Floats) -> Floats:
 
 def _add_diagonal(matrices: Floats, values: Floats) -> None:
     """Add values (B, p), or one for all (B, 1), to the diagonal of each matrix (B, p, p), in place."""
-    places = np.arange(matrices.shape[1])
-    matrices[:, places, places] += values
+    diagonal = np.arange(matrices.shape[1])
+    matrices[:, diagonal, diagonal] += values

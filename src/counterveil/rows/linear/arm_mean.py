@@ -4,8 +4,12 @@
     weighted:  T_a = sum_{i in a} c_i y_i,    V_a from pairs or lines among the rows of arm a,
 
 with public coefficients c. Means are above the lower end of the outcomes' range. As an arm's numbers read its
-own rows alone, all arms can spend the whole budget in parallel.
+own rows alone, all arms can spend the whole budget in parallel. The means behind an adjusted effect of two arms
+are weighted ones: T_1 - T_0 is the effect where coefficients of the controls change their sign.
 """
+
+# Proof: arm_mean.proof.md
+# Proof: arm_pair.proof.md
 
 from __future__ import annotations
 
@@ -19,12 +23,10 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.data.domains import outcome_unit
 from counterveil.numerics.arm_totals import Arm
-from counterveil.privacy import exact
-from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import ArmMean, LinearEstimate
-from counterveil.rows.linear.variance_forms import VarianceForm, WithBias
-from counterveil.rows.linear.weighted_outcomes import STEP_BITS
-from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
+from counterveil.rows.linear.variance_forms import VarianceForm
+from counterveil.rows.linear.weighted_outcomes import STEP_BITS, bounds_of_forms
+from counterveil.rows.linear.weighted_sum import LinearForm
 from counterveil.rows.outcome_numbers import Outcomes, totals_by_arm
 from counterveil.rows.public import PublicRows, private_table
 from counterveil.session import Gate, Released
@@ -69,23 +71,10 @@ class WeightedArm:
 
     @classmethod
     def of(
-        cls,
-        width: Fraction,
-        rows: NDArray[np.intp],
-        coefficients: NDArray[np.float64],
-        pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
-        *,
-        bias: float = 0.0,
+        cls, width: Fraction, rows: NDArray[np.intp], form: LinearForm, variance: VarianceForm
     ) -> WeightedArm:
-        """Return the mean with coefficients (m,) of the arm's rows (m,), its variance from pairs of places among them.
-
-        `width` is that of the outcomes' range, `bias` what the variance allows for bias, in standard errors.
-        """
-        form = linear_form(coefficients)
-        factor = 1 + exact(bias, "bias") ** 2
-        variance = WithBias(paired_variance(coefficients, *pairs), factor)
-        largest = variance.largest_row(len(rows))
-        return cls(rows, form, variance, LinearEstimate(width, form.largest, form.squares, largest, factor))
+        """Return the mean with the coefficients of a form, of outcomes in a range of this width, with its bounds."""
+        return cls(rows, form, variance, bounds_of_forms(width, len(rows), form, variance))
 
     @property
     def size(self) -> int:
@@ -127,7 +116,14 @@ class ArmMeans:
 
         `means` and `variances` are the names of the releases in the plan.
         """
-        return release_means(gate, self._exact(gate), self.bounds, with_variance, means, variances)
+        return release_means(
+            gate,
+            self._exact(gate),
+            bounds=self.bounds,
+            with_variance=with_variance,
+            means=means,
+            variances=variances,
+        )
 
     def _exact(self, gate: Gate) -> list[ExactMean]:
         if self.rows is not None:
@@ -151,11 +147,11 @@ def release_means(
 ) -> list[tuple[Released, Released | None]]:
     """Return exact means, of each arm by place, as they are released under these names, with their variances."""
     pairs: list[tuple[Released, Released | None]] = []
-    for place, (mean, variance) in enumerate(exact_means):
-        released = gate.release(means[place], mean, bounds[place].estimate)
+    for arm, (mean, variance) in enumerate(exact_means):
+        released = gate.release(means[arm], mean, bounds[arm].estimate)
         released_variance = None
-        if with_variance[place]:
-            released_variance = gate.release(variances[place], variance, bounds[place].variance)
+        if with_variance[arm]:
+            released_variance = gate.release(variances[arm], variance, bounds[arm].variance)
         pairs.append((released, released_variance))
     return pairs
 

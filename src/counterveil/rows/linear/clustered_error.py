@@ -6,8 +6,8 @@ arm's outcomes, weighted by |c_i|, cluster g has the residual total
     u_g = sum over its rows of f_ga c_i (y_i - M_a),
 
 and the standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent
-outcomes of one variance. With equal weights this is CR2 of the regression on treatment, with its degrees of
-freedom [2]_; for clusters in general see [1]_. One outcome moves the length by no more than it moves u,
+outcomes of one variance. With equal weights this is CR2 of the regression on treatment [2]_; for clusters in
+general see [1]_. Numbers are parts of the outcome's range. One outcome moves the length by no more than it moves u,
 whatever its cluster's size.
 
 References
@@ -42,10 +42,8 @@ FACTOR_BITS = 20
 _HALF_BITS = 26
 # Bounds that are computed in doubles are raised by this part.
 _ROUNDING = 1e-9
-# Degrees of freedom are the least over these correlations of outcomes within a cluster.
-_CORRELATIONS = (0.0, 0.3)
-# Beyond this many clusters each counts as independent of the arm's mean, which takes off one or two degrees.
-_MANY = 400
+# Squares of residuals that are less than this part of squares are rounding: the row is its arm's mean alone.
+_NO_RESIDUAL = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class ClusterForm:
         low = np.bincount(self.cell, product & ((1 << _HALF_BITS) - 1), cells)
         high = np.bincount(self.cell, product >> _HALF_BITS, cells)
         sums = [(int(above) << _HALF_BITS) + int(below) for above, below in zip(high, low, strict=True)]
-        return [sums[place : place + 2] for place in range(0, cells, 2)]
+        return [sums[first : first + 2] for first in range(0, cells, 2)]
 
     @property
     def largest_change(self) -> float:
@@ -133,36 +131,6 @@ class ClusterForm:
         sizes = np.ldexp(self.sizes.sum(axis=1).astype(np.float64), -self.bits)
         return float(np.sqrt(sizes @ sizes)) / 2
 
-    def typical(self, correlation: float) -> float:
-        """Return the standard error for outcomes of variance one and this correlation within clusters."""
-        totals = np.ldexp(self.signed.sum(axis=1).astype(np.float64), -self.bits)
-        return float(np.sqrt((1 - correlation) * self.squares.sum() + correlation * (totals @ totals)))
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom of the squared length (Satterthwaite), the least over likely correlations."""
-        return min(self._freedom(correlation) for correlation in _CORRELATIONS)
-
-    def _freedom(self, correlation: float) -> float:
-        """Return (trace W)^2 / trace W^2, W the covariance of the residual totals up to a constant."""
-        factor = self.factors / 2.0**FACTOR_BITS
-        total = np.ldexp(self.sizes.astype(np.float64), -self.bits)
-        signed = np.ldexp(self.signed.astype(np.float64), -self.bits)
-        within = (factor**2 * self.squares).sum(axis=1) * (1 - correlation)
-        within += correlation * (factor * signed).sum(axis=1) ** 2
-        if self.clusters > _MANY:
-            return float(within.sum() ** 2 / (within @ within))
-        between = factor * self.parts
-        scale = factor
-        apart = np.diag((scale**2 * self.squares).sum(axis=1))
-        for a in (0, 1):
-            turned = scale[:, a] * self.turned[:, a]
-            shared = np.outer(between[:, a], turned)
-            apart += np.outer(between[:, a], between[:, a]) * self.squares[:, a].sum() - shared - shared.T
-        together = np.diag((scale * signed).sum(axis=1)) - between @ total.T
-        both = (1 - correlation) * apart + correlation * (together @ together.T)
-        return float(np.trace(both) ** 2 / (both * both).sum())
-
 
 def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[np.bool_]) -> ClusterForm:
     """Return the public numbers of a linear form by cluster and arm; an arm within one cluster has no factor."""
@@ -173,8 +141,8 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
     coefficient = np.ldexp(form.units.astype(np.float64), -form.bits)
 
     def summed(values: NDArray[np.int64] | Floats) -> Floats:
-        found: Floats = np.bincount(cell, values.astype(np.float64), 2 * count).astype(np.float64)
-        return found.reshape(count, 2)
+        sums: Floats = np.bincount(cell, values.astype(np.float64), 2 * count).astype(np.float64)
+        return sums.reshape(count, 2)
 
     # Units are below 2**30: sums of up to 2**23 of them in doubles are exact, as are those of their halves.
     signed, sizes = (summed(values).astype(np.int64) for values in (form.units, np.abs(form.units)))
@@ -182,10 +150,19 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
     turned = summed(coefficient * np.abs(coefficient))
     mean = signed / np.maximum(sizes.sum(axis=0), 1)
     squared_residuals = squares - 2 * mean * turned + mean**2 * squares.sum(axis=0)
-    varies = squared_residuals > 1e-12 * squares
+    varies = squared_residuals > _NO_RESIDUAL * squares
     ratio = np.sqrt(np.divide(squares, squared_residuals, out=np.ones_like(squared_residuals), where=varies))
     factors = np.rint(np.ldexp(ratio, FACTOR_BITS)).astype(np.int64)
-    return ClusterForm(cell, form.units, form.bits, signed, sizes, squares, turned, factors)
+    return ClusterForm(
+        cell=cell,
+        units=form.units,
+        bits=form.bits,
+        signed=signed,
+        sizes=sizes,
+        squares=squares,
+        turned=turned,
+        factors=factors,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +199,11 @@ class ClusteredOutcomes:
         low, high = self.rows.study.outcome_range
         change = Fraction(self.clusters.largest_change) + self.clusters.rounding
         return ClusteredEstimate(
-            high - low, self.form.largest, change, Fraction(self.clusters.cap), self.factor
+            width=high - low,
+            largest=self.form.largest,
+            change=change,
+            cap_of_range=Fraction(self.clusters.cap),
+            factor=self.factor,
         )
 
     def release(

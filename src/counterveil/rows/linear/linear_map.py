@@ -134,9 +134,9 @@ class Residuals:
         """Return mean squared residuals of control and treated, and the standard deviation of each one's noise."""
         steps = self.steps(gate.rows.table)
         arms = [steps[self.treated == arm] for arm in (False, True)]
-        values = [Fraction(exact_dot(own, own)) * self.unit**2 for own in arms]
+        values = [Fraction(exact_dot(residuals, residuals)) * self.unit**2 for residuals in arms]
         released = gate.release_vector(name, values, self.bounds().squares)
-        rows = np.array([len(own) for own in arms], dtype=np.float64)
+        rows = np.array([len(residuals) for residuals in arms], dtype=np.float64)
         return released.floats() / rows, sqrt(released.variance) / rows
 
     def release_map(self, gate: Gate, name: str, vectors: VectorBlocks, size: int) -> tuple[Floats, float]:
@@ -157,10 +157,10 @@ def map_sums(residual_steps: Integers, vectors: VectorBlocks, size: int) -> tupl
     """
     total = [0] * size
     largest = 0
-    for part, vector in vectors:
+    for span, vector in vectors:
         longer = np.sqrt(np.einsum("ij,ij->i", vector, vector)) / _ROOM
         steps = np.trunc(vector * (_BELOW_ONE / MAP_STEP / np.maximum(longer, 1.0))[:, None])
         largest = max(largest, int(np.einsum("ij,ij->i", steps, steps).max()))
-        block = sums(steps, residual_steps[part].astype(np.float64))
-        total = [whole + int(value) for whole, value in zip(total, block, strict=True)]
+        block = sums(steps, residual_steps[span].astype(np.float64))
+        total = [running + int(value) for running, value in zip(total, block, strict=True)]
     return total, largest

@@ -61,9 +61,9 @@ def people_in_every_period(rows: PublicRows) -> PublicRows:
     return PublicRows(complete(private_table(rows)), rows.unit)
 
 
-def last_changes(rows: PublicRows, place: int) -> PublicRows:
-    """Return rows whose outcome is the last change since the period at `place`, in the range of changes."""
-    return PublicRows(changes_from(private_table(rows), place), rows.unit)
+def last_changes(rows: PublicRows, base_period: int) -> PublicRows:
+    """Return rows whose outcome is the last change since the period at place `base_period`, in the range of changes."""
+    return PublicRows(changes_from(private_table(rows), base_period), rows.unit)
 
 
 def session_of(session: BaseSession, rows: PublicRows) -> BaseSession:

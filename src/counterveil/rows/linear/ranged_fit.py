@@ -169,15 +169,15 @@ class RangedFit:
     def _at(self, outcomes: Sequence[Floats], indices: Sequence[Floats]) -> list[Point]:
         """Return for each of the outcomes the point at its (c, b)."""
         penalty = len(self.rows) / self.strengths
-        gradients = [np.append(2.0 * penalty * place[:-1], 0.0) for place in indices]
-        totals = [[float((penalty * place[:-1]) @ place[:-1])] for place in indices]
+        gradients = [np.append(2.0 * penalty * line[:-1], 0.0) for line in indices]
+        totals = [[float((penalty * line[:-1]) @ line[:-1])] for line in indices]
         excess: list[Floats | None] = [None] * len(indices)
-        slopes = np.stack([place[:-1] for place in indices], axis=1)
-        level = [place[-1] for place in indices]
+        slopes = np.stack([line[:-1] for line in indices], axis=1)
+        level = [line[-1] for line in indices]
         for span, block in self._blocks():
             lines = np.ascontiguousarray((block @ slopes + level).T)
             costs = cost(np.concatenate([y[span] for y in outcomes]), lines.ravel())
-            value, slope, curvature = (one.reshape(lines.shape) for one in costs)
+            value, slope, curvature = (values.reshape(lines.shape) for values in costs)
             moved = slope @ block
             for k in range(len(indices)):
                 totals[k].append(float(value[k].sum()))

@@ -47,7 +47,7 @@ class GroupSquares:
         """Return the part for each of some integer outcomes in [0, 2**steps_bits], in units of the range squared."""
         of_group = (outcome[self.rows] for outcome in outcomes)
         squares = (Fraction(exact_dot(y, y)) - Fraction(int(y.sum()) ** 2, len(y)) for y in of_group)
-        return [self.factor * one / Fraction(4) ** steps_bits for one in squares]
+        return [self.factor * total / Fraction(4) ** steps_bits for total in squares]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class GroupResidual:
 
     def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
         """Return the part for each of some integer outcomes in [0, 2**steps_bits], in units of the range squared."""
-        of_group = (np.ldexp(one[self.fit.rows].astype(np.float64), -steps_bits) for one in outcomes)
+        of_group = (np.ldexp(outcome[self.fit.rows].astype(np.float64), -steps_bits) for outcome in outcomes)
         return [self.factor * Fraction(total) for total in self.fit.least(*of_group)]
 
 
@@ -99,4 +99,4 @@ class ResidualVariance:
     def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
         """Return V for each of some outcomes."""
         by_group = zip(*(group.values(outcomes, steps_bits) for group in self.groups), strict=True)
-        return [sum(one, Fraction(0)) for one in by_group] or [Fraction(0)] * len(outcomes)
+        return [sum(by_outcome, Fraction(0)) for by_outcome in by_group] or [Fraction(0)] * len(outcomes)

@@ -109,8 +109,8 @@ class MeanContrast:
     @property
     def variance_cap(self) -> Fraction:
         """Largest possible s1^2/n1 + s0^2/n0 over all outcomes in [0, width]."""
-        parts = (_largest_variance(n) / n for n in (self.treated, self.control))
-        return self.width**2 * sum(parts, Fraction(0))
+        variances = (_largest_variance(n) / n for n in (self.treated, self.control))
+        return self.width**2 * sum(variances, Fraction(0))
 
 
 # Proof: difference_in_means.proof.md
@@ -133,18 +133,18 @@ class SitesContrast:
     @property
     def sizes(self) -> tuple[Fraction, Fraction]:
         """One over the largest coefficient of an outcome, by arm: its rows where there is one site."""
-        sizes = [(one.treated / weight, one.control / weight) for weight, one in self.weighted]
+        sizes = [(contrast.treated / weight, contrast.control / weight) for weight, contrast in self.weighted]
         return min(size for size, _ in sizes), min(size for _, size in sizes)
 
     @property
     def squares(self) -> Fraction:
         """Sum of the squared coefficients of the outcomes."""
-        return sum((weight**2 * one.squares for weight, one in self.weighted), Fraction(0))
+        return sum((weight**2 * contrast.squares for weight, contrast in self.weighted), Fraction(0))
 
     @property
     def estimate(self) -> Fraction:
         """Largest change of the mean contrast."""
-        return max(weight * one.estimate for weight, one in self.weighted)
+        return max(weight * contrast.estimate for weight, contrast in self.weighted)
 
     @property
     def variance(self) -> Fraction:
@@ -154,7 +154,7 @@ class SitesContrast:
     @property
     def variance_cap(self) -> Fraction:
         """Largest possible variance over all outcomes in [0, width]."""
-        return sum((weight**2 * one.variance_cap for weight, one in self.weighted), Fraction(0))
+        return sum((weight**2 * contrast.variance_cap for weight, contrast in self.weighted), Fraction(0))
 
 
 def _largest_variance(n: int) -> Fraction:
@@ -193,5 +193,4 @@ class ArmMean:
     @property
     def variance_cap(self) -> Fraction:
         """Largest possible s^2/n over all outcomes in [0, width]: half of them at either end."""
-        n = self.rows
-        return self.width**2 * Fraction((n // 2) * (n - n // 2), n * n * (n - 1))
+        return self.width**2 * _largest_variance(self.rows) / self.rows

@@ -36,7 +36,7 @@ class WithBias:
 def values_of(form: VarianceForm, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
     """Return the estimate for each of some outcomes; rows are read for all at once where lines are fitted."""
     if isinstance(form, WithBias):
-        return [form.factor * one for one in values_of(form.form, outcomes, steps_bits)]
+        return [form.factor * value for value in values_of(form.form, outcomes, steps_bits)]
     if isinstance(form, ResidualVariance):
         return form.values(outcomes, steps_bits)
     return [form.value(outcome, steps_bits) for outcome in outcomes]

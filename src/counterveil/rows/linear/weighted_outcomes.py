@@ -85,6 +85,15 @@ class WeightedOutcomes:
 
 def linear_bounds(rows: PublicRows, form: LinearForm, variance: VarianceForm) -> LinearEstimate:
     """Return how far one outcome of these rows moves a weighted sum and its variance."""
-    lo, hi = rows.study.outcome_range
-    factor = variance.factor if isinstance(variance, WithBias) else Fraction(1)
-    return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(rows.rows), factor)
+    return bounds_of_forms(rows.study.outcome_bounds.width, rows.rows, form, variance)
+
+
+def bounds_of_forms(width: Fraction, rows: int, form: LinearForm, variance: VarianceForm) -> LinearEstimate:
+    """Return the same for so many rows whose outcomes lie in a range of this width."""
+    return LinearEstimate(
+        width=width,
+        largest=form.largest,
+        squares=form.squares,
+        largest_row=variance.largest_row(rows),
+        factor=variance.factor if isinstance(variance, WithBias) else Fraction(1),
+    )

@@ -57,14 +57,14 @@ def function_sums(
 ) -> list[Fraction]:
     """Return the sums of functions times v, and of v^2 times the longest row's length, as exact numbers."""
     total = WholeSum()
-    one = 1 << SCORE_BITS
+    unit = 1 << SCORE_BITS
     squares = 0
-    for part in blocks(len(outcome)):
-        v = lines.values(treated, outcome, part)
-        total.add(vectors.steps(part).T @ v[:, None])
+    for span in blocks(len(outcome)):
+        v = lines.values(treated, outcome, span)
+        total.add(vectors.steps(span).T @ v[:, None])
         squares += int((v * v).sum())
-    sums = [Fraction(int(value), one << FEATURE_BITS) for value in total.whole()[:, 0]]
-    return [*sums, vectors.length * Fraction(squares, one * one)]
+    sums = [Fraction(int(value), unit << FEATURE_BITS) for value in total.whole()[:, 0]]
+    return [*sums, vectors.length * Fraction(squares, unit * unit)]
 
 
 def function_sensitivity(vectors: WeightedVectors) -> Fraction:

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Integers, sqrt_up
+from counterveil.rows.outcome_numbers import outcome_of
 from counterveil.rows.outcome_window import OUTCOME_BITS, Place
-from counterveil.rows.pairs.outcomes import outcome_of
 from counterveil.rows.pairs.vectors import WeightedVectors, summed
 from counterveil.session import Gate, ReleasedVector
 
@@ -87,7 +87,7 @@ class ArmSums:
 
         def exact() -> list[Fraction]:
             table = gate.rows.table
-            return arm_sums(self.vectors, table.arm, self.arms, table.outcome, self.place)
+            return arm_sums(self.vectors, table.arm, arms=self.arms, outcome=table.outcome, place=self.place)
 
         return gate.release_vector(name, exact, pair_sensitivity(self.vectors))
 
@@ -109,7 +109,7 @@ class TreatedSums:
 
         def exact() -> list[Fraction]:
             treated = gate.rows.table.arm == 1
-            return summed(self.vectors, lambda part: treated[part, None].astype(np.int64), (Fraction(1),))
+            return summed(self.vectors, lambda span: treated[span, None].astype(np.int64), (Fraction(1),))
 
         return gate.release_vector(name, exact, self.vectors.length)
 
@@ -125,11 +125,11 @@ def pair_sums(
     With one outcome a change of treatment weighs s, with several the root of their number times that.
     """
 
-    def pairs(part: slice) -> Integers:
-        arm = treated[part]
+    def pairs(span: slice) -> Integers:
+        arm = treated[span]
         columns = [] if propensity_known else [arm.astype(np.int64)]
         for outcome, place in outcomes:
-            y = place.fixed(outcome[part])
+            y = place.fixed(outcome[span])
             columns += [np.where(arm, y, 0), np.where(arm, 0, y)]
         return np.column_stack(columns)
 
@@ -147,9 +147,9 @@ def arm_sums(
 ) -> list[Fraction]:
     """Return the exact sums with every arm's indicator, then with indicator and outcome."""
 
-    def pairs(part: slice) -> Integers:
-        inside = (arm[part, None] == np.arange(arms)).astype(np.int64)
-        return np.column_stack([inside, inside * place.fixed(outcome[part])[:, None]])
+    def pairs(span: slice) -> Integers:
+        inside = (arm[span, None] == np.arange(arms)).astype(np.int64)
+        return np.column_stack([inside, inside * place.fixed(outcome[span])[:, None]])
 
     return summed(vectors, pairs, (Fraction(1),) * arms + (_OUTCOME,) * arms)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import blocks
-from counterveil.rows.pairs.outcomes import outcome_of
+from counterveil.rows.outcome_numbers import outcome_of
 from counterveil.session import Gate
 
 # Rows by their places, or all of them.
@@ -92,28 +92,28 @@ class ScoreLines:
         self, treated: NDArray[np.bool_], outcome: Integers, form: ScoreForm = WHOLE_SCORES
     ) -> list[Fraction]:
         """Return the exact sums of v and of c v^2."""
-        one = 1 << SCORE_BITS
+        unit = 1 << SCORE_BITS
         total = 0
         squares = 0
-        for part in blocks(len(outcome)):
-            v = self.values(treated, outcome, part)
+        for span in blocks(len(outcome)):
+            v = self.values(treated, outcome, span)
             total += int(v.sum())
             squares += int((v * v).sum())
-        return [Fraction(total, one), form.square_weight * Fraction(squares, one * one)]
+        return [Fraction(total, unit), form.square_weight * Fraction(squares, unit * unit)]
 
-    def values(self, treated: NDArray[np.bool_], outcome: Integers, part: slice = slice(None)) -> Integers:
+    def values(self, treated: NDArray[np.bool_], outcome: Integers, span: slice = slice(None)) -> Integers:
         """Return the scores of some rows in whole numbers, clipped."""
-        (slope1, offset1), (slope0, offset0) = self._lines(part)
-        moved = outcome[part] - _MIDDLE
-        raw = np.where(treated[part], slope1 * moved + offset1, slope0 * moved + offset0)
-        one = 1 << SCORE_BITS
-        return np.asarray(np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one))
+        (slope1, offset1), (slope0, offset0) = self._lines(span)
+        moved = outcome[span] - _MIDDLE
+        raw = np.where(treated[span], slope1 * moved + offset1, slope0 * moved + offset0)
+        unit = 1 << SCORE_BITS
+        return np.asarray(np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -unit, unit))
 
-    def _lines(self, part: slice) -> list[tuple[Integers, Integers]]:
+    def _lines(self, span: slice) -> list[tuple[Integers, Integers]]:
         """Return slopes and offsets of both arms in whole numbers; made of public and released numbers."""
         lines = []
         for slope, offset in zip(self.slopes, self.offsets, strict=True):
-            both = ((slope[part], _SLOPE_BITS), (offset[part] - self.middle, _SHIFT))
+            both = ((slope[span], _SLOPE_BITS), (offset[span] - self.middle, _SHIFT))
             steep, high = (
                 np.rint(np.clip(values / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + bits))
                 for values, bits in both
@@ -176,15 +176,15 @@ class ScoreSums:
 
     def release(self, gate: Gate, name: str) -> list[Floats]:
         """Return for every number the noisy sums of v and of c v^2."""
-        parts = [self.l1 / number.form.l1 for number in self.numbers]
+        factors = [self.l1 / number.form.l1 for number in self.numbers]
 
         def exact() -> list[Fraction]:
             table = gate.rows.table
             return [
-                value * part
-                for part, number in zip(parts, self.numbers, strict=True)
+                value * factor
+                for factor, number in zip(factors, self.numbers, strict=True)
                 for value in number.sums(table)
             ]
 
         released = gate.release_cells(name, exact, self.l1).floats().reshape(-1, 2)
-        return [sums * float(1 / part) for part, sums in zip(parts, released, strict=True)]
+        return [sums * float(1 / factor) for factor, sums in zip(factors, released, strict=True)]

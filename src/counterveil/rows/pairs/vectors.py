@@ -63,9 +63,9 @@ class WeightedVectors:
     weight: Floats
     length: Fraction
 
-    def steps(self, part: slice) -> Integers:
+    def steps(self, span: slice) -> Integers:
         """Return q of some rows."""
-        return _steps(self.z[part] * self.scale, self.weight[part])
+        return _steps(self.z[span] * self.scale, self.weight[span])
 
 
 def shortened(z: FeatureMatrix, scale: Floats) -> WeightedVectors:
@@ -73,11 +73,11 @@ def shortened(z: FeatureMatrix, scale: Floats) -> WeightedVectors:
     average = sqrt(float((scale**2).sum()))
     squares = 0
     weight = np.empty(z.shape[0])
-    for part in blocks(len(weight)):
-        scaled = z[part] * scale
+    for span in blocks(len(weight)):
+        scaled = z[span] * scale
         lengths = np.sqrt((scaled**2).sum(axis=1))
-        weight[part] = np.minimum(1.0, average / np.maximum(lengths, _SHORTEST))
-        squares = max(squares, _longest(_steps(scaled, weight[part])))
+        weight[span] = np.minimum(1.0, average / np.maximum(lengths, _SHORTEST))
+        squares = max(squares, _longest(_steps(scaled, weight[span])))
     return WeightedVectors(z, scale, weight, sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS)))
 
 
@@ -86,8 +86,8 @@ def summed(
 ) -> list[Fraction]:
     """Return the exact sums of q_i times columns of whole numbers in these units, column by column."""
     total = WholeSum()
-    for part in blocks(len(vectors.weight)):
-        total.add(vectors.steps(part).T @ columns(part))
+    for span in blocks(len(vectors.weight)):
+        total.add(vectors.steps(span).T @ columns(span))
     steps = [unit / (1 << FEATURE_BITS) for unit in units]
     return [
         step * int(value) for step, column in zip(steps, total.whole().T, strict=True) for value in column

@@ -58,10 +58,10 @@ class ClusterArms:
         """
         pairs = 2 * self.clusters
         cell = pairs * group + 2 * table.cluster + table.treated  # type: ignore[operator]  # it has clusters
-        own = (pairs * np.arange(groups)[:, None] + 2 * self.cluster + self.arm).ravel()
+        public_cells = (pairs * np.arange(groups)[:, None] + 2 * self.cluster + self.arm).ravel()
         centred = (table.outcome - OUTCOME_STEPS // 2).astype(np.float64)
         # Doubles add steps below 2**24 exactly, up to 2**29 rows.
-        counts, sums = (np.bincount(cell, values, groups * pairs)[own] for values in (None, centred))
+        counts, sums = (np.bincount(cell, values, groups * pairs)[public_cells] for values in (None, centred))
         return [int(count) for count in counts], [int(total) for total in sums]
 
 

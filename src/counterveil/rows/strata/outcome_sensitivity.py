@@ -42,7 +42,7 @@ class StrataOutcome:
     ) -> StrataOutcome:
         """Return the sensitivities for strata of these weights h and counts."""
         rows = int(treated.sum()) + int(control.sum())
-        return cls.of_arm(width, weights, np.minimum(treated, control), total, rows)
+        return cls.of_arm(width, weights, counts=np.minimum(treated, control), total=total, rows=rows)
 
     @classmethod
     def of_arm(

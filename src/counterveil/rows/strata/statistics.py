@@ -58,7 +58,8 @@ def single_effect_sum(strata: Strata) -> int:
     if strata.treated_prefix is None or strata.control_prefix is None:
         raise refusal("CV-P331")
     both = is_matched(strata)
-    treated, control = strata.treated[both], strata.control[both]
+    treated = strata.treated[both]
+    control = strata.control[both]
     plus = (1 + control // treated) * strata.treated_sum[both] + strata.treated_prefix[both]
     minus = (1 + treated // control) * strata.control_sum[both] + strata.control_prefix[both]
     return int((plus - minus).sum())

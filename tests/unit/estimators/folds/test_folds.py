@@ -12,9 +12,9 @@ from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.folds.aggregation import folding_of, released_clip, uncertainty_of
 from counterveil.estimators.folds.clip import Clip, FoldDesign, chosen_clip, typical_centre
+from counterveil.numerics.fold_learners import ols_effect
 from counterveil.privacy import Budget
 from counterveil.questions.ate import AteArguments
-from counterveil.rows.folds.learners import ols_effect
 from counterveil.rows.folds.quiet_learners import effect_of_fold
 from counterveil.rows.moments.weighted_moments import WeightedMeans
 from counterveil.session import Plan, SeededNoise

@@ -13,6 +13,7 @@ from counterveil.errors import CounterveilError, ParameterError
 from counterveil.estimators.outcome_place import DISTANCES, Spread
 from counterveil.estimators.pairs.budget import choices, chosen
 from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.limits import INNERMOST, score_amounts
 from counterveil.estimators.pairs.models import ReleasedSums, fit_models
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Estimand, Unit
@@ -20,7 +21,6 @@ from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.rows.outcome_window import WHOLE, Place
 from counterveil.rows.pairs.moments import pair_sums
-from counterveil.rows.pairs.sensitivity import INNERMOST, score_amounts
 from counterveil.session import Kind
 
 LEVEL = "treatment and outcome"
@@ -278,7 +278,7 @@ def fitted(table, rows, variance, rng=None, place=AROUND):
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)])])
     noise = 0.0 if rng is None else np.sqrt(variance) * rng.normal(size=len(exact))
     sums = ReleasedSums.of(exact + noise, variance, rows)
-    return fit_models(rows, sums, place, known=None, constant=False)
+    return fit_models(rows, sums, place, by_design=None, constant=False)
 
 
 def test_without_noise_scores_and_arms_solve_their_equations():
@@ -323,7 +323,7 @@ def test_known_propensities_leave_no_product_of_errors():
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)], True)])
     known = np.full(N, 0.3)
     models = fit_models(
-        rows, ReleasedSums.of(exact, 1.0, rows, known), Spread(WHOLE, 0.0), known=known, constant=True
+        rows, ReleasedSums.of(exact, 1.0, rows, known), Spread(WHOLE, 0.0), by_design=known, constant=True
     )
     assert set(models.propensity) == {0.3}
     assert models.products((np.ones(N), np.ones(N)), rows) == (0.0, 0.0, 0.0)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 
+from counterveil.numerics.fold_learners import aipw_effect, ols_effect, ridge_models
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.rows.folds.learners import aipw_effect, ols_effect, ridge_models
 from counterveil.rows.folds.quiet_learners import effect_of_fold
 from counterveil.rows.folds.sensitivity import FoldAverage
 from counterveil.rows.folds.stacked_models import aipw_effects, at, logit_lines, outcome_lines

@@ -9,6 +9,7 @@ from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from counterveil.estimators.linear.cluster_freedom import degrees_of_freedom, freedom_at
 from counterveil.rows.linear.clustered_error import cluster_form
 from counterveil.rows.linear.weighted_sum import linear_form
 
@@ -84,8 +85,8 @@ def test_agrees_with_cr2_and_the_freedom_of_bell_and_mccaffrey(within):
     _, clusters = form_of(cluster, treated, None)
     error, freedom = regression(cluster, treated.astype(float), y / 2**steps)
     assert float(clusters.length(y, steps)) == pytest.approx(error, rel=1e-6)
-    assert clusters._freedom(0.0) == pytest.approx(freedom, rel=1e-6)
-    assert clusters.freedom <= freedom * (1 + 1e-6)
+    assert freedom_at(clusters, 0.0) == pytest.approx(freedom, rel=1e-6)
+    assert degrees_of_freedom(clusters) <= freedom * (1 + 1e-6)
 
 
 def test_many_clusters_take_a_shorter_way_to_nearly_the_same_freedom():
@@ -94,7 +95,7 @@ def test_many_clusters_take_a_shorter_way_to_nearly_the_same_freedom():
     _, clusters = form_of(cluster, cluster % 2 == 0, None)
     kept = cluster < 399
     _, fewer = form_of(cluster[kept], cluster[kept] % 2 == 0, None)
-    assert clusters.freedom == pytest.approx(fewer.freedom, rel=0.03)
+    assert degrees_of_freedom(clusters) == pytest.approx(degrees_of_freedom(fewer), rel=0.03)
 
 
 def trial(clusters=12, size=10, seed=0):

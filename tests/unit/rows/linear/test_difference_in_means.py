@@ -1,5 +1,6 @@
 """Brute force: one outcome moves means, variances and differences of public arms within their bounds."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -9,13 +10,15 @@ from tests.thinned import thinned
 from tests.unit.rows.exact_gate import ExactGate, public_rows
 
 from counterveil.data import OUTCOME_STEPS, Outcome, Study, Table, Treatment
+from counterveil.estimators.linear.both_means import split_by_arm
+from counterveil.estimators.linear.linear_estimator import LinearEffect
 from counterveil.estimators.linear.spectrum import Spectrum, residual_variance
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
-from counterveil.rows.linear.arm_pair import arm_part
 from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast, SitesContrast
 from counterveil.rows.linear.variance_forms import WithBias
+from counterveil.rows.linear.weighted_sum import linear_form
 
 VALUES = (0, 1, 2)  # 0, 1/2 and 1 of the range
 
@@ -91,7 +94,8 @@ def weighted(arm, rng):
         rows = np.flatnonzero(first.arm == code)
         coefficients = rng.dirichlet(np.ones(len(rows)))
         order = rng.permutation(len(rows))
-        made.append(WeightedArm.of(Fraction(WIDTH), rows, coefficients, (order[:-1], order[1:])))
+        variance = WithBias(paired_variance(coefficients, order[:-1], order[1:]), Fraction(1))
+        made.append(WeightedArm.of(Fraction(WIDTH), rows, linear_form(coefficients), variance))
     return made
 
 
@@ -166,39 +170,31 @@ def pair_table(outcomes):
     return Table.attach({"t": ARM, "y": np.array(outcomes, dtype=float)}, PAIR_STUDY)
 
 
-BIAS_FACTOR = Fraction(5, 4)
-
-
-def variance_of(form):
-    """Return how the variance of the effect is estimated, and by how much it is raised for bias."""
+def effect_with(form):
+    """Return an effect whose variance comes from pairs, means or lines; that from pairs allows for bias."""
+    effect = LinearEffect("weights", COEFFICIENTS, PAIRS if form == "pairs" else None, ())
     if form == "pairs":
-        return PAIRS, BIAS_FACTOR
+        return replace(effect, bias=0.5)
     features = np.array([[-0.5], [0.25], [0.5], [-0.75], [0.0], [0.5], [0.25]])
     shape = np.ones(1)
     spectra = tuple(Spectrum.of(features, COEFFICIENTS, inside, shape) for inside in (ARM == 1, ARM == 0))
-    return residual_variance(features, spectra, 3.0 if form == "lines" else 0.0), Fraction(1)
+    return replace(effect, variance=residual_variance(features, spectra, 3.0 if form == "lines" else 0.0))
 
 
-def both_arms(outcomes, variance):
+def both_arms(outcomes, effect):
     """Return the means of both arms, the treated first."""
-    how, factor = variance
-    rows = public_rows(pair_table(outcomes))
-    sides = ((rows.treated, 1.0), (~rows.treated, -1.0))
-    parts = tuple(
-        arm_part(rows, COEFFICIENTS, how, inside=inside, sign=sign, factor=factor) for inside, sign in sides
-    )
-    return ArmMeans(parts, rows)
+    return split_by_arm(public_rows(pair_table(outcomes)), effect).means
 
 
-def exact_pair(outcomes, variance):
-    return exact_means(None, both_arms(outcomes, variance))
+def exact_pair(outcomes, effect):
+    return exact_means(None, both_arms(outcomes, effect))
 
 
 @pytest.mark.parametrize("form", ["pairs", "means", "lines"])
 def test_one_outcome_moves_one_arm_within_its_bound(form):
-    variance = variance_of(form)
-    found = {y: exact_pair(y, variance) for y in product((0, 2), repeat=7)}
-    bounds = both_arms((0,) * 7, variance).bounds
+    effect = effect_with(form)
+    found = {y: exact_pair(y, effect) for y in product((0, 2), repeat=7)}
+    bounds = both_arms((0,) * 7, effect).bounds
     largest = [[Fraction(0)] * 2, [Fraction(0)] * 2]
     for y, before in found.items():
         for row in range(7):
@@ -215,13 +211,13 @@ def test_one_outcome_moves_one_arm_within_its_bound(form):
 
 @pytest.mark.parametrize("form", ["pairs", "means", "lines"])
 def test_both_parts_add_up_to_the_effect_and_its_variance(form):
-    variance = variance_of(form)
+    effect = effect_with(form)
     outcomes = [0.5, 2, 0, 1, 1.5, 0, 2]
     steps = pair_table(outcomes).outcome
-    (one, first), (other, second) = exact_pair(outcomes, variance)
+    (one, first), (other, second) = exact_pair(outcomes, effect)
     assert float(one - other) == pytest.approx(COEFFICIENTS @ np.array(outcomes), abs=1e-6)
-    whole = paired_variance(COEFFICIENTS, *PAIRS) if form == "pairs" else variance[0]
-    raised = WithBias(whole, variance[1]).value(steps, 24) * 4
+    whole = paired_variance(COEFFICIENTS, *PAIRS) if form == "pairs" else effect.variance
+    raised = WithBias(whole, effect.factor).value(steps, 24) * 4
     assert float(first + second) == pytest.approx(float(raised), rel=1e-5)
     if form == "pairs":
         assert float(first + second) == pytest.approx(1.25 * float(whole.value(steps, 24) * 4), rel=1e-6)

@@ -6,7 +6,7 @@ from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.errors import InternalError
+from counterveil.errors import ParameterError
 from counterveil.privacy import Unit
 from counterveil.rows.linear.moved_rows import residuals, treated_first, without_covariates
 from counterveil.rows.public import PublicRows, private_table
@@ -55,6 +55,6 @@ def test_rows_without_covariates_keep_outcomes_and_arms():
 
 def test_what_was_private_is_private_of_moved_rows():
     rows = PublicRows(Table.attach(DATA, STUDY), Unit.TREATMENT_AND_OUTCOME)
-    with pytest.raises(InternalError, match="CV-X010"):
+    with pytest.raises(ParameterError, match="CV-P851"):
         assert without_covariates(rows).treated.any()
     assert not hasattr(treated_first(attached()), "outcome")

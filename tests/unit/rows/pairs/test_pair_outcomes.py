@@ -18,10 +18,9 @@ from counterveil.estimators.pairs.budget import chosen
 from counterveil.estimators.pairs.features import feature_sets
 from counterveil.estimators.pairs.outcomes import released_numbers, studies_of
 from counterveil.privacy import Budget, Estimand
-from counterveil.rows.outcome_numbers import Outcomes
+from counterveil.rows.outcome_numbers import Outcomes, outcome_of
 from counterveil.rows.outcome_window import WHOLE
 from counterveil.rows.pairs.moments import pair_sensitivity, pair_sums
-from counterveil.rows.pairs.outcomes import outcome_of
 from counterveil.rows.pairs.scores import ARM_SCORES, WHOLE_SCORES, forms_of_outcomes
 
 RANGES = {"a": (0, 1), "b": (0, 5)}

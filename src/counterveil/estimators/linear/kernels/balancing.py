@@ -117,12 +117,19 @@ def balance_weights(
     )
     sides = _SOLVED[target] if arm_correlation is None and reference is None and target is not None else _BOTH
     goal = None if target is None else _goal(pair, moments, target)
-    arms, kept = _arms(pair, treated, goal, sides, _magnitudes(reference, treated))
+    arms, kept = _arms(pair, treated, goal=goal, sides=sides, reference=_magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
     _check_cap(cap, floor)
     price = _Price(settings.signal**2 / moments.total_variance, settings.residual**2, noise_variance)
     solution = solve(
-        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap, arm_correlation),
+        DualProblem(
+            arms=arms,
+            kappa=price.rho2 / price.sigma2,
+            gamma=price.noise / price.sigma2,
+            floor=floor,
+            cap=cap,
+            arm_correlation=arm_correlation,
+        ),
         unit=math.sqrt(moments.total_variance / max(features.shape[1], 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,

@@ -175,5 +175,6 @@ def _consecutive(rows: Rows) -> tuple[Rows, Rows]:
     first = rows[0:-1:2]
     second = rows[1::2]
     if len(rows) % 2:
-        first, second = np.append(first, rows[-2]), np.append(second, rows[-1])
+        first = np.append(first, rows[-2])
+        second = np.append(second, rows[-1])
     return first, second

@@ -68,7 +68,14 @@ def treatment_leaves(
     distinct = dict[bytes, Inside]()
     for _ in range(min(max(rows // _ROWS_EACH_TREE, 1), _TREES)):
         fitted = expit(margin)
-        leaf_of, leaves = _grown(features, cuts, pairs, some, treated[some] - fitted, fitted * (1.0 - fitted))
+        leaf_of, leaves = _grown(
+            features,
+            cuts,
+            pairs=pairs,
+            some=some,
+            residual=treated[some] - fitted,
+            curvature=fitted * (1.0 - fitted),
+        )
         sums = [
             np.bincount(leaf_of[some], part, leaves)
             for part in (treated[some] - fitted, fitted * (1.0 - fitted))
@@ -95,7 +102,9 @@ def _grown(
     leaves = 1
     bins = max(map(len, cuts)) + 1
     for _ in range(_DEPTH):
-        for leaf, split in enumerate(_splits(pairs, bins, leaf_of[some], residual, curvature, leaves)):
+        for leaf, split in enumerate(
+            _splits(pairs, bins, leaf_of=leaf_of[some], residual=residual, curvature=curvature, leaves=leaves)
+        ):
             if split is not None:
                 column, cut = split
                 leaf_of[(leaf_of == leaf) & (features[column] > cuts[column][cut])] = leaves
@@ -130,7 +139,8 @@ def _splits(
         cell = first + pair
         cell_sums = [np.bincount(cell, part, leaves * bins**2) for part in (residual, curvature, None)]
         both = np.stack(cell_sums, axis=1).reshape(leaves, bins, bins, 3)
-        of_pair[:, 0], of_pair[:, 1] = both.sum(axis=2), both.sum(axis=1)
+        of_pair[:, 0] = both.sum(axis=2)
+        of_pair[:, 1] = both.sum(axis=1)
     sums = by_pair.reshape(leaves, -1, bins, 3)
     totals = sums[:, :1].sum(axis=2)[:, :, None]
     far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]

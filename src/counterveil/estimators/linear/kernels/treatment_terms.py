@@ -144,7 +144,8 @@ class _Candidates:
     """
 
     def __init__(self, standard: FeatureRows, numbers: Places, curvature: FeatureRows) -> None:
-        self.whole, self.stride = standard, max(1, standard.shape[1] // _ROUGHLY)
+        self.whole = standard
+        self.stride = max(1, standard.shape[1] // _ROUGHLY)
         self.standard = np.ascontiguousarray(standard[:, :: self.stride])
         curvature = curvature[:: self.stride]
         self.nonlinear_terms, self.values = _nonlinear_terms(self.standard, numbers)
@@ -213,7 +214,8 @@ class _Model:
         self.treated = treated.astype(np.float64)
         self.offset = logit(np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST))
         self.columns = np.concatenate([np.ones((1, len(self.offset))), standard])
-        self.weights, self.terms = np.zeros(len(self.columns)), list[TreatmentTerm]()
+        self.weights = np.zeros(len(self.columns))
+        self.terms = list[TreatmentTerm]()
         self.look()
 
     def look(self) -> None:

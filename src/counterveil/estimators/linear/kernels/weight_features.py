@@ -214,7 +214,8 @@ def _cosines(logit: Floats, count: int, share: float) -> _Block:
     ranked = np.sort(logit[:: max(1, len(logit) // _RANKED_ROWS)])
     rows = len(logit)
     first = np.cos(np.pi * np.interp(logit, ranked, (np.arange(len(ranked)) + 0.5) / len(ranked)))
-    mean, variance = np.zeros(count), np.zeros(count)
+    mean = np.zeros(count)
+    variance = np.zeros(count)
     for block in _parts(rows):
         mean += _waves(first[block], count).sum(axis=1) / rows
     for block in _parts(rows):
@@ -239,7 +240,8 @@ def _waves(first: Floats, count: int) -> Floats:
     now = first
     for wave in waves:
         wave[:] = 2.0 * first * now - last
-        last, now = now, wave
+        last = now
+        now = wave
     return waves
 
 
@@ -273,7 +275,7 @@ def _indicators(codes: Floats, share: float) -> _Block:
 
     def write(deviations: Floats, out: FeatureRows) -> None:
         factor = deviations / np.sqrt(variance)
-        write_levels(codes, levels, -mean * factor, (1.0 - mean) * factor, out)
+        write_levels(codes, levels, low=-mean * factor, high=(1.0 - mean) * factor, out=out)
 
     return _Block(variance * (share / max(float(variance.sum()), np.finfo(float).tiny)), write)
 

@@ -121,7 +121,9 @@ class _State:
 
     def __init__(self, problem: DualProblem, multipliers: Matrix, kind: Kind) -> None:
         """Take multipliers, shape (arms, p+1), and compute all that follows from them."""
-        self.problem, self.multipliers, self.kind = problem, multipliers, kind
+        self.problem = problem
+        self.multipliers = multipliers
+        self.kind = kind
         ends = np.cumsum([a.size for a in problem.arms])
         self.spans = tuple(
             (slice(int(end) - a.size, int(end)) for a, end in zip(problem.arms, ends, strict=True))
@@ -149,7 +151,9 @@ class _State:
         trial = self._search(direction, drift, opening)
         before = self.cap
         self.multipliers = self.multipliers + trial.step * direction
-        self.scores, self.weights, self.cap = trial.scores, trial.weights, trial.cap
+        self.scores = trial.scores
+        self.weights = trial.weights
+        self.cap = trial.cap
         for k, span in enumerate(self.spans):
             # The weights of an arm that does not move change with the cap alone; coupled arms move together.
             if moving[k] or self.scores[span].max() > min(before, self.cap):
@@ -169,7 +173,13 @@ class _State:
             scores = self.scores + step * drift
             cap = self.problem.best_cap(scores, self.cap)
             weights = np.clip(scores, 0.0, cap)
-            return _Trial(step, scores, weights, cap, line - step * bend - float(drift @ weights))
+            return _Trial(
+                step=step,
+                scores=scores,
+                weights=weights,
+                cap=cap,
+                slope=line - step * bend - float(drift @ weights),
+            )
 
         high = trial(1.0)
         low = 0.0
@@ -178,7 +188,8 @@ class _State:
             return high
         for _ in range(_MAX_PROBES):
             if high.slope > 0.0:
-                low, slope_low = high.step, high.slope
+                low = high.step
+                slope_low = high.slope
                 probe = high = trial(2.0 * high.step)
             else:
                 # The secant, kept inside the middle of the bracket, so that a flat end cannot stall it.
@@ -186,7 +197,8 @@ class _State:
                 secant = low + width * slope_low / (slope_low - high.slope)
                 probe = trial(min(max(secant, low + 0.1 * width), high.step - 0.1 * width))
                 if probe.slope > 0.0:
-                    low, slope_low = probe.step, probe.slope
+                    low = probe.step
+                    slope_low = probe.slope
                 else:
                     high = probe
             if abs(probe.slope) <= _SEARCHED_STEP * opening:
@@ -228,7 +240,8 @@ class _Curvature:
     """
 
     def __init__(self, arm: ArmBalancing, problem: DualProblem) -> None:
-        self.arm, self.problem = arm, problem
+        self.arm = arm
+        self.problem = problem
         self.free = np.ones(arm.size, np.bool_)
         self.gram = np.empty((arm.width + 1, arm.width + 1))
         self.gram[:-1, :-1] = arm.rows.products
@@ -280,7 +293,8 @@ class _Curvatures:
     """The curvatures of all arms, those of coupled arms together."""
 
     def __init__(self, problem: DualProblem) -> None:
-        self.problem, self.arms = problem, [_Curvature(arm, problem) for arm in problem.arms]
+        self.problem = problem
+        self.arms = [_Curvature(arm, problem) for arm in problem.arms]
         arms = list(range(len(self.arms)))
         self.groups = [[k] for k in arms] if problem.arm_correlation is None else [arms]
         self.inverses: dict[int, Callable[[Matrix], Matrix]] = {}
@@ -334,14 +348,18 @@ def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations
     curvatures = _Curvatures(problem)
     state = _State(problem, _equal_weights(problem), kind)
     rough = max(tolerance, _ROUGH)
-    iterations = _climb(state, curvatures, unit, rough, min(max_iterations, _DIRECT_ITERATIONS))
+    iterations = _climb(
+        state, curvatures, unit=unit, tolerance=rough, max_iterations=min(max_iterations, _DIRECT_ITERATIONS)
+    )
     if state.residual(unit) > rough and iterations < max_iterations:
         spent, multipliers = _approach(problem, unit)
         state = _State(problem, multipliers, np.float64)
         iterations += spent
     elif kind is not np.float64:
         state = _State(problem, state.multipliers, np.float64)
-    iterations += _climb(state, curvatures, unit, tolerance, max_iterations - iterations)
+    iterations += _climb(
+        state, curvatures, unit=unit, tolerance=tolerance, max_iterations=max_iterations - iterations
+    )
     return DualSolution(
         weights=tuple(state.weights[span] for span in state.spans),
         cap=state.cap,
@@ -371,7 +389,9 @@ def _approach(problem: DualProblem, unit: float) -> tuple[int, Matrix]:
     for softening in _SOFTENINGS:
         softer = replace(problem, kappa=problem.kappa / softening, gamma=problem.gamma / softening)
         state = _State(softer, multipliers * (before / softening), problem.arms[0].rows.kind)
-        iterations += _climb(state, _Curvatures(softer), unit, _ROUGH, _DIRECT_ITERATIONS)
+        iterations += _climb(
+            state, _Curvatures(softer), unit=unit, tolerance=_ROUGH, max_iterations=_DIRECT_ITERATIONS
+        )
         multipliers = state.multipliers
         before = softening
     return iterations, multipliers * before

@@ -1,7 +1,13 @@
 """Estimates of an average effect on the rows of one fold, in plain arrays: no privacy in here.
 
-Each takes X (m, d) with features of order one, t (m,) of 0 and 1, and y (m,), and returns a float; they may
-fail, or return nan, where a fold has too few rows of an arm.
+Each takes X (m, d) with features of order one, t (m,) of 0 and 1, and y (m,), and returns a float in units of y:
+the difference of two ridge lines,
+
+    mean over rows of m_1(x) - m_0(x),
+
+or with it the mean of weighted residuals of both arms (the doubly robust score). They may fail, or return nan, where
+a fold has too few rows of an arm. The guarantee of sample and aggregate holds for any such function: what bounds its
+answer is `rows/folds`.
 """
 
 from __future__ import annotations
@@ -19,6 +25,9 @@ Predict = Callable[[Floats], Floats]
 
 # Ridge penalty in parts of a feature's own squares: what it shrinks of slopes is confounding that stays.
 RIDGE = 1e-5
+# And so much more, lest a feature that is constant in a fold make the equations singular.
+RIDGE_FLOOR = 1e-9
+# Propensities are kept this far from 0 and 1.
 PROPENSITY_CLIP = 0.05
 
 
@@ -54,9 +63,10 @@ def aipw_effect(x: Floats, t: Floats, y: Floats) -> float:
 
 def robust_effect(models: FoldNuisances, x: Floats, t: Floats, y: Floats) -> float:
     """Return the mean doubly robust score of the rows under the models."""
-    first, second = models.treated(x), models.control(x)
+    treated = models.treated(x)
+    control = models.control(x)
     p = np.clip(models.propensity(x), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
-    score = first - second + t * (y - first) / p - (1 - t) * (y - second) / (1 - p)
+    score = treated - control + t * (y - treated) / p - (1 - t) * (y - control) / (1 - p)
     return float(score.mean())
 
 
@@ -79,6 +89,6 @@ def _ridge(x: Floats, y: Floats) -> Predict:
     centre = x.mean(axis=0)
     mean = y.mean()
     z = x - centre
-    penalty = np.diag(RIDGE * (z * z).sum(axis=0) + 1e-9)
+    penalty = np.diag(RIDGE * (z * z).sum(axis=0) + RIDGE_FLOOR)
     slopes = np.linalg.solve(z.T @ z + penalty, z.T @ (y - mean))
     return lambda points: np.asarray((points - centre) @ slopes + mean)
