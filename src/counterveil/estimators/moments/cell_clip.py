@@ -81,7 +81,7 @@ def edges_of(largest_score: float) -> Floats:
 def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) -> ScoreHistogram:
     """Return the noisy histogram of scores; the outermost cells are as long as if there were one more edge."""
     edges = edges_of(score.largest_score)
-    released = release_score_counts(gate, records, score.rows, edges, pure)
+    released = release_score_counts(gate, records, score.rows, edges=edges, pure=pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
     return ScoreHistogram(ends, released.floats(), sqrt(released.variance))
 
@@ -94,7 +94,8 @@ def clip_without_histogram(score: Score, *, rows: int, cells: int, unit: float) 
     A clip at C takes at most the mean square over 4 C off a mean, (x - C)+ <= x^2 / (4 C): that of all scores where few
     people carry the outcome, else what noise may hide of it.
     """
-    size, variance = rows / cells, score.variance
+    size = rows / cells
+    variance = score.variance
     nearest = min((1.0 if score.heavy_tailed else _BLIND) * sqrt(variance), score.largest_score)
     sizes = np.geomspace(nearest, score.largest_score, 32)
     lost = (_CARE * variance if score.heavy_tailed else 0.0) / (4 * sizes) * min(cells, _ONE_OF)

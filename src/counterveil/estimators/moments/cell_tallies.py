@@ -86,7 +86,8 @@ class Tallies:
 def term_noise(budget: Budget, mechanism: str, share: Fraction, models: bool) -> float:
     """Return the noise of one term of a cell for a share of the budget; draws nothing."""
     plan = Plan.split(budget, {"cells": share, "rest": 1 - share}, mechanism)
-    terms, amount = cell_terms(models, mechanism != "gaussian"), float(plan.amount("cells"))
+    terms = cell_terms(models, mechanism != "gaussian")
+    amount = float(plan.amount("cells"))
     if mechanism == "gaussian":
         return float(terms.euclidean) / amount
     return sqrt(2.0) * float(terms.absolute) / amount
@@ -187,7 +188,8 @@ def model_errors(cells: Tallies, score: Score) -> tuple[Floats, Floats]:
     if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
         return none, none + score.extra + cells.noise_variance
     sizes = cells.safe_sizes
-    treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
+    treatment = cells.treatment_residual / sizes
+    outcome = cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
     treatment_noise_variance = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
     outcome_noise_variance = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes

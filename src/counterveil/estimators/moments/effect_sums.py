@@ -90,7 +90,7 @@ def release_effect_sums(
     """Return the sums of (effect - cost) over cells of everybody, released through the gate."""
     low, high = form.study.outcome_range
     released, score = form.release(gate, placing, cells, one_mean=True)
-    return effect_sums(released, score, form.rows, float(high - low) / 2, cost)
+    return effect_sums(released, score, form.rows, unit=float(high - low) / 2, cost=cost)
 
 
 def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: float) -> EffectSums:

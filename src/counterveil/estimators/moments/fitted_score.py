@@ -48,7 +48,8 @@ def fitted_score(
         name = f"residual {place + 1}"
         clip = residual_clip(nuisances)
         nuisances = refined(
-            nuisances, release_residuals(gate, name, records, standard, nuisances.models, clip)
+            nuisances,
+            release_residuals(gate, name, records, standard=standard, models=nuisances.models, clip=clip),
         )
     if declared is not None:
         nuisances = _known_share(nuisances, float(declared))
@@ -83,7 +84,8 @@ def _wrong_weights(nuisances: Nuisances) -> float:
 
 def _known_share(nuisances: Nuisances, share: float) -> Nuisances:
     """Return the models with the propensity that the design declares."""
-    models, none = nuisances.models, np.zeros_like(nuisances.models.treatment)
+    models = nuisances.models
+    none = np.zeros_like(nuisances.models.treatment)
     known = replace(
         models,
         share=share,

@@ -37,7 +37,7 @@ _PLENTY = 8
 def chosen_form(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> Question:
     """Return the question with the form that `auto` chooses; reads declarations and public numbers."""
     if question.method == "auto":
-        question = replace(question, method=_auto(study, question, rows, layout, cells))
+        question = replace(question, method=_auto(study, question, rows, layout=layout, cells=cells))
     if question.method == "adjusted":
         _require_affordable(study, question, rows)
     return replace(question, mechanism=_arm_noise(question)) if question.method == "arms" else question
@@ -97,6 +97,6 @@ def one_score_form(public: PublicData, question: Question) -> Question:
 
     A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
     """
-    chosen = chosen_form(public.study, question, public.rows, None, 1)
+    chosen = chosen_form(public.study, question, public.rows, layout=None, cells=1)
     smaller = chosen.method == "scores" and chosen.open_noise and public.account_rule == "sum"
     return replace(chosen, mechanism="staircase") if smaller else chosen

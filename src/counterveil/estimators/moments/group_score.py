@@ -163,7 +163,8 @@ class AdjustedScore:
     @property
     def largest_weight(self) -> float:
         """The largest weight of a residual, at the ends of what released propensities can be."""
-        standard, slopes = self.standard, np.abs(self.models.shrunk[1:])
+        standard = self.standard
+        slopes = np.abs(self.models.shrunk[1:])
         furthest = np.minimum((1 + np.abs(standard.centre)) / standard.scale, standard.limit)
         spread = min(float(slopes @ furthest), sqrt(standard.squared_length) * float(np.linalg.norm(slopes)))
         middle = self.models.share + float(self.models.shrunk[0])

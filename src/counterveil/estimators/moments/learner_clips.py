@@ -61,5 +61,5 @@ def find_sizes(gate: Gate, name: str, form: RowForm, weights: Floats, *, rows: i
     """Return sizes of residuals around weights from a noisy histogram; `level` is the mean outcome."""
     counts, variance = ResidualSizes(form, weights, EDGES).release(gate, name)
     edges = np.append(EDGES, EDGES[-1])
-    most = first_few(counts, variance, _CLIPPED * rows, -1.0, edges)[0]
+    most = first_few(counts, variance, _CLIPPED * rows, shown=-1.0, edges=edges)[0]
     return Sizes(counts / rows, sqrt(variance) / rows, most, 1 + min(abs(level), 1.0))

@@ -26,8 +26,10 @@ from counterveil.rows.moments.residual_products import ResidualProducts
 
 # Eigenvalues of a released matrix are kept above this many standard deviations of an entry.
 _FLOOR = 0.5
-# Mean squared residuals, in squares of half the range; and the least one before residuals were seen.
-LEAST_RESIDUAL, LARGEST_RESIDUAL = 1e-4, 1.0
+# Mean squared residuals are taken for no less and no more than these, in squares of half the range;
+LEAST_RESIDUAL = 1e-4
+LARGEST_RESIDUAL = 1.0
+# before residuals were released, for no less than this.
 _FIRST_RESIDUAL = 0.02
 # Rounds in which the first fit takes the size of its own weights into account.
 _ROUNDS = 3
@@ -132,7 +134,9 @@ class Passes:
 
     def averaged(self) -> tuple[Floats, float, float, float]:
         """Return the average by variances, the two parts of its variance, and what clips take off it."""
-        noise, extra, lost = np.array(self.noise), np.array(self.extra), np.array(self.lost)
+        noise = np.array(self.noise)
+        extra = np.array(self.extra)
+        lost = np.array(self.lost)
         # Noise is in every coordinate, what clips take off in all together.
         inverse = 1.0 / (noise + extra + lost**2 / len(self.products[0]))
         share = inverse / inverse.sum()

@@ -65,10 +65,16 @@ from counterveil.rows.moments.arm_statistics import (
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan
 
-# Parts of the budget in percent: moments by arm, moments of the interacted rows, the size of residuals; steps
-# take the rest, and the last step so much of that.
-_MOMENTS, _INTERACTED, _SIZE = 15, 20, 3
-_STEPS, _LAST = 2, Fraction(7, 10)
+# Percents of the budget: for moments by arm,
+_MOMENTS = 15
+# moments of the interacted rows,
+_INTERACTED = 20
+# and sizes of residuals.
+_SIZE = 3
+# So many steps over residuals have the rest,
+_STEPS = 2
+# of which the last one has this part.
+_LAST = Fraction(7, 10)
 # Length to which rows are shortened, beside that of the features alone: both blocks are about as long.
 _BOTH = sqrt(2.0)
 # Propensities are kept this far from 0 and 1.
@@ -110,15 +116,15 @@ def r_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
 
     def estimate(gate: Gate) -> Facts:
         start = _start(gate, public.study, design, rows)
-        system, fit, passes = _fit(gate, design, plan, steps, start, rows)
+        system, fit, passes = _fit(gate, design, plan, steps=steps, start=start, rows=rows)
         return effect_model(
             public.study,
             question,
             design,
-            plan,
-            system,
-            fit,
-            passes,
+            plan=plan,
+            system=system,
+            fit=fit,
+            passes=passes,
             method="R-learner",
             scale=2.0 / (design.length * _BOTH),
         )
@@ -168,7 +174,9 @@ def _fit(
     effect = (start.weights[1] - start.weights[0]) / design.length
     theta = np.concatenate((start.weights[0] / design.length, effect / 2)) * length
     clip = start.clip
-    form = InteractedForm(design.basis, length, start.propensity, effect, theta, clip)
+    form = InteractedForm(
+        basis=design.basis, length=length, propensity=start.propensity, offset=effect, start=theta, clip=clip
+    )
     moments = ArmStatistics(form).release(gate, "interacted moments")
     gram = positive(moments.grams[0], moments.entry_sd * sqrt(2.0))
     system = System(
@@ -192,7 +200,7 @@ def _fit(
     for name in steps:
         clip = sizes.clip(sizes.most, unit / float(plan.amount(name, Kind.VECTOR)))
         gradient = ResidualGradient(plain, system.weights(fit.theta), clip).release(gate, name)
-        fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
+        fit, passes = refined(system, fit, passes, gradient=gradient, lost=sizes.lost(clip))
     return system, fit, passes
 
 

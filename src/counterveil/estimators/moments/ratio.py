@@ -39,9 +39,11 @@ PAGE = "rows/moments/ratio_sums.proof.md"
 # `python -m experiments.panels --only ratio_shapes`; privacy does not depend on them.
 _RESIDUAL_SHARE = Fraction(1, 10)
 _ADDED_SDS = 0.25
-# The ratio that weights are chosen for, and the numerator's part of what is paid, stay away from zero and one.
+# The ratio that weights are chosen for is no smaller.
 _LEAST_RATIO = Fraction(1, 10**6)
-_LEAST_PART, _MOST_PART = 0.05, 0.95
+# The numerator's part of what is paid, at least and at most.
+_LEAST_PART = 0.05
+_MOST_PART = 0.95
 
 
 def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResult]:

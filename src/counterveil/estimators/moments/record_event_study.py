@@ -49,7 +49,7 @@ def record_event_study(public: PublicData, question: Question, place: int) -> Pr
         effects = []
         for period in others:
             width = float(since[period].width)
-            contrast, uncertainty = release_period(gate, plan, since[period], share, period)
+            contrast, uncertainty = release_period(gate, plan, since[period], share=share, period=period)
             linear = Linear(contrast, uncertainty, (-width, width))
             effects.append(Effect(labels[period], linear, question.level, len(others)))
         return Facts(

@@ -54,7 +54,7 @@ def record_groups(public: PublicData, question: Question, *, layout: Layout) -> 
     def estimate(gate: Gate) -> Facts:
         cells, score = form.release(gate, LayoutPlaces(layout), layout.public)
         return Facts(
-            groups=_effects(study, question, layout, cells, score),
+            groups=_effects(study, question, layout, cells=cells, score=score),
             by=layout.names,
             method=METHOD_TEXTS[question.method],
             releases=score_releases(form),

@@ -151,7 +151,13 @@ def release_effects(
             unit_variance=noise.variance,
         )
         settings.append(
-            Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
+            Setting(
+                share=share,
+                share_variance=share_variance,
+                centre=centre,
+                centre_shift=float(start - centre),
+                centre_sd=sqrt(mean.noise.variance),
+            )
         )
     bounds = sums.bounds(share, [setting.centre for setting in settings])
     effects, squares = sums.release_contrasts(gate, bounds)
@@ -160,7 +166,14 @@ def release_effects(
         zip(settings, bounds, effects, squares, strict=True)
     ):
         of_variance = plan.several_noise("moment", [own.second_moment / rows] * len(bounds), weights)[index]
-        contrasts.append((Contrast(setting, own, effect, square, of_variance), means[index]))
+        contrasts.append(
+            (
+                Contrast(
+                    setting=setting, bounds=own, effect=effect, square=square, variance_noise=of_variance
+                ),
+                means[index],
+            )
+        )
     return contrasts
 
 

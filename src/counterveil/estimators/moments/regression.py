@@ -71,15 +71,15 @@ class ReleasedMoments:
 def release_regression_moments(gate: Gate, records: Records, design: RowPlan) -> ReleasedMoments:
     """Return the matrix of second moments of weighted working rows, by five releases."""
     plain = standardised_rows(gate, records, design.columns)
-    first = _released(gate, records, design, plain, "first ")
-    return _released(gate, records, design, mixed(first, design.least_signal), "")
+    first = _released(gate, records, design, rows=plain, prefix="first ")
+    return _released(gate, records, design, rows=mixed(first, design.least_signal), prefix="")
 
 
 def _released(
     gate: Gate, records: Records, design: RowPlan, rows: WorkingRows, prefix: str
 ) -> ReleasedMoments:
     """Return the matrix of rows that are cut to released limits; `prefix` tells the first time from the second."""
-    counts = release_limit_counts(gate, f"{prefix}reach", records, rows, design.pure)
+    counts = release_limit_counts(gate, f"{prefix}reach", records, rows=rows, pure=design.pure)
     rows, longer = cut_rows(counts, rows, design)
     matrix, sd = release_row_moments(gate, f"{prefix}moments", records, rows)
     return ReleasedMoments(matrix, sd, rows, longer)
@@ -107,10 +107,10 @@ def cut_rows(counts: LimitCounts, rows: WorkingRows, design: RowPlan) -> tuple[W
     window_edges = np.append(WINDOWS, np.inf)
     for column, cells in zip(counts.watched, counts.windows, strict=True):
         shown = SHOWN_OF_FEW if is_near_bound(float(rows.centre[column - 1])) else SHOWN
-        window, _ = first_few(cells, counts.variance, clipped * n, shown, window_edges)
+        window, _ = first_few(cells, counts.variance, clipped * n, shown=shown, edges=window_edges)
         windows[column] = max(window, design.least_window)
     edges = rows.default_length * np.append(LENGTHS, LENGTHS[-1])
-    length, longer = first_few(counts.lengths, counts.variance, long * n, SHOWN, edges)
+    length, longer = first_few(counts.lengths, counts.variance, long * n, shown=SHOWN, edges=edges)
     cut = rows.cut(windows, length)
     return cut, min(max(longer / n, 0.0), 1.0) if cut.length < cut.longest else 0.0
 
@@ -139,7 +139,7 @@ def mixed(first: ReleasedMoments, signal: float = 0.0) -> WorkingRows:
         mix[own, 0] = -root @ means[own]
     others = np.flatnonzero(~rows.numbers)[1:]
     for place in np.flatnonzero(rows.numbers):
-        _leave(mix, covariance, means, noise[place], int(place), others, signal)
+        _leave(mix, covariance, means, noise=noise[place], place=int(place), others=others, signal=signal)
     sound = np.isfinite(mix).all() and np.linalg.cond(mix) < _WORST_MIX
     return replace(plain, mix=mix) if sound else plain
 

@@ -40,7 +40,9 @@ def regression_moments(
 ) -> Prepared[Moments]:
     """Return the moments of columns; `robust` are the formulas of regressions with robust errors."""
     rows = public.rows
-    design = RowPlan(rows, columns, question.budget, question.mechanism, len(robust))
+    design = RowPlan(
+        rows=rows, columns=columns, budget=question.budget, mechanism=question.mechanism, robust=len(robust)
+    )
     private = question.unit is Unit.RECORD
     if private:
         _refuse_noise(design)
@@ -53,7 +55,8 @@ def regression_moments(
         else:
             released = _of_outcomes(release_outcome_moments(gate, records, design))
         middles = [
-            _middle(gate, number, records, design, released, formula) for number, formula in enumerate(robust)
+            _middle(gate, number, records, design=design, released=released, text=formula)
+            for number, formula in enumerate(robust)
         ]
         return Facts(
             outcome=public.study.outcome,
@@ -164,7 +167,15 @@ def _of_records(moments: ReleasedMoments) -> _Released:
         ("second moments of weighted rows", f"squared length at most {float(rows.squared_max_norm):.4g}"),
     )
     share = moments.weighted_down if rows.length < rows.longest else 0.0
-    return _Released(moments.matrix, noise, rows.basis, releases, share, clipped, rows)
+    return _Released(
+        matrix=moments.matrix,
+        noise=noise,
+        basis=rows.basis,
+        releases=releases,
+        weighted_down=share,
+        clipped=clipped,
+        rows=rows,
+    )
 
 
 def _of_outcomes(moments: OutcomeMoments) -> _Released:
@@ -183,7 +194,13 @@ def _of_outcomes(moments: OutcomeMoments) -> _Released:
     clips = rows.clip < 1.0 + float(np.abs(rows.prediction).sum())
     clipped = ClippedOutliers((rows.columns.names[place],) * clips, (float(clip),) * clips, in_sds=False)
     return _Released(
-        moments.matrix, moments.noise, rows.basis(), releases, moments.weighted_down, clipped, rows
+        matrix=moments.matrix,
+        noise=moments.noise,
+        basis=rows.basis(),
+        releases=releases,
+        weighted_down=moments.weighted_down,
+        clipped=clipped,
+        rows=rows,
     )
 
 

@@ -50,18 +50,18 @@ def columns_of(study: Study, outcomes: Sequence[str], terms: Sequence[str]) -> C
         if known
     }
     flags |= dict.fromkeys(treatments, study.treatment)
-    products, named = _products(terms, study, names, dict(groups), flags)
+    products, named = _products(terms, study, names, groups=dict(groups), flags=flags)
     return Columns(
-        (*names, *named),
-        features,
-        tuple(arms),  # type: ignore[arg-type]
-        tuple(responses),
-        products,
-        tuple(ends),
-        tuple((name, members) for name, members in groups if members != (name,)),
-        len(more),
-        tuple((sources.index(name), high / low) for name in logs for low, high in [_range(study, name)]),
-        tuple(high / low for name in log_outcome for low, high in [_range(study, name)]),
+        names=(*names, *named),
+        features=features,
+        arms=tuple(arms),  # type: ignore[arg-type]
+        responses=tuple(responses),
+        products=products,
+        ends=tuple(ends),
+        groups=tuple((name, members) for name, members in groups if members != (name,)),
+        measures=len(more),
+        logs=tuple((sources.index(name), high / low) for name in logs for low, high in [_range(study, name)]),
+        log_outcome=tuple(high / low for name in log_outcome for low, high in [_range(study, name)]),
     )
 
 

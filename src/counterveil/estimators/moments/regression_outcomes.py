@@ -93,13 +93,13 @@ def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> Ou
     prediction = np.zeros(len(public))
     prediction[0] = mean
     rows = replace(rows, prediction=prediction)
-    rows = _clipped_rows(gate, "first reach", records, rows, design, sd=sd, mean=mean)
-    first = _with_residuals(gate, "first moments", records, rows, public, longer)
+    rows = _clipped_rows(gate, "first reach", records, rows=rows, design=design, sd=sd, mean=mean)
+    first = _with_residuals(gate, "first moments", records, rows=rows, public=public, longer=longer)
     more, residual_variance = _better_prediction(first, design)
     sd = sqrt(min(max(residual_variance, first.square_sd, _LEAST_OUTCOME_VARIANCE), 1.0))
     rows = replace(rows, prediction=rows.prediction + more)
-    rows = _clipped_rows(gate, "reach", records, rows, design, sd=sd, mean=mean)
-    return _with_residuals(gate, "moments", records, rows, public, longer)
+    rows = _clipped_rows(gate, "reach", records, rows=rows, design=design, sd=sd, mean=mean)
+    return _with_residuals(gate, "moments", records, rows=rows, public=public, longer=longer)
 
 
 def _better_prediction(first: OutcomeMoments, design: RowPlan) -> tuple[Floats, float]:
@@ -144,7 +144,8 @@ def public_rows(records: Records, design: RowPlan) -> tuple[OutcomeRows, Floats,
     values, vectors = np.linalg.eigh((matrix / matrix[0, 0] - np.outer(means, means))[1:, 1:])
     root = (vectors / np.sqrt(np.clip(values, _LEAST_EIGENVALUE, None))) @ vectors.T
     mix = np.eye(size)
-    mix[1:, 1:], mix[1:, 0] = root, -root @ means[1:]
+    mix[1:, 1:] = root
+    mix[1:, 0] = -root @ means[1:]
     rows = replace(rows, mix=mix)
     counts = count_public_lengths(records, rows)
     above = np.cumsum(counts[::-1])[::-1][1:]
@@ -189,11 +190,11 @@ def _clipped_rows(
     taken off the outcomes: they are in their range as they are, whatever the prediction.
     """
     edges = WINDOWS * sd
-    counts = release_residual_counts(gate, name, records, rows, edges, design.pure)
+    counts = release_residual_counts(gate, name, records, rows=rows, edges=edges, pure=design.pure)
     clipped = next(share for least, _, share in CUT if _relative_noise(design, len(rows.mix)) >= least)
     shown = SHOWN_OF_FEW if is_near_bound(mean) else SHOWN
     clip, _ = first_few(
-        counts.floats(), counts.variance, clipped * records.count, shown, np.append(edges, np.inf)
+        counts.floats(), counts.variance, clipped * records.count, shown=shown, edges=np.append(edges, np.inf)
     )
     clip = max(clip, design.least_window * sd)
     unsure = sqrt(counts.variance * len(edges))

@@ -47,15 +47,15 @@ def release_sandwich(
     """
     sandwich, turn, typical_length = _sandwich(rows, moments, regressors, response)
     edges = _EDGES * typical_length
-    counts = sandwich.release_lengths(gate, f"robust reach {number}", records, edges, design.pure)
+    counts = sandwich.release_lengths(gate, f"robust reach {number}", records, edges=edges, pure=design.pure)
     relative_noise = design.entry_noise * sqrt(records.count)
     shortened = next(share for least, _, share in CUT if relative_noise >= least)
     longest, _ = first_few(
         counts.floats(),
         counts.variance,
         shortened * records.count,
-        SHOWN,
-        np.append(edges, 2 * edges[-1]),
+        shown=SHOWN,
+        edges=np.append(edges, 2 * edges[-1]),
     )
     short = replace(sandwich, squared_length=longest)
     matrix, sd = short.release_middle(gate, f"robust {number}", records)

@@ -27,15 +27,21 @@ from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
-# Priors of moments over columns: variance of a feature's mean; mean and variance of its mean square.
+# Prior variance of a feature's mean, around 0.
 _MEAN_PRIOR = 0.25
-_SQUARE_PRIOR_MEAN, _SQUARE_PRIOR = 0.35, 0.04
+# Prior of a feature's mean square: its mean and its variance.
+_SQUARE_PRIOR_MEAN = 0.35
+_SQUARE_PRIOR = 0.04
 # Prior variances of the means of 2t - 1 and of y.
-_TREATMENT_PRIOR, _OUTCOME_PRIOR = 0.25, 0.09
-# Prior of the outcome's variance: a standard deviation of a third of the half range.
-_VARIANCE_PRIOR_MEAN, _VARIANCE_PRIOR = 0.1, 0.01
+_TREATMENT_PRIOR = 0.25
+_OUTCOME_PRIOR = 0.09
+# Prior of the outcome's variance, its mean (a standard deviation of a third of the half range) and its variance.
+_VARIANCE_PRIOR_MEAN = 0.1
+_VARIANCE_PRIOR = 0.01
 _MIN_SCALE = 0.2  # of a feature
-_SHARE_LIMITS, _MAX_MEAN = (0.05, 0.95), 0.7
+# A share treated is taken to lie between these, and a mean outcome no farther from the middle of its range.
+_SHARE_LIMITS = (0.05, 0.95)
+_MAX_MEAN = 0.7
 _OUTCOME_CLIP_SDS = 2.2  # clip of the outcome in the Gram matrix
 # A mean outcome farther than this from the middle of the range: nearly everybody is at one end.
 _NEAR_BOUND = 0.7
@@ -59,7 +65,7 @@ def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordM
     limit, share = next(((limit, share) for least, limit, share in _ROW_LIMITS if noise_norm >= least))
     moments = release_moments(gate, records, counted_features(records.features))
     standard = standardise(moments, limit)
-    length = squared_max_length(gate, records, standard, design.pure, share)
+    length = squared_max_length(gate, records, standard, pure=design.pure, share=share)
     return moments, replace(standard, squared_length=length)
 
 
@@ -69,7 +75,7 @@ def squared_max_length(gate: Gate, records: Records, standard: Standard, pure: b
     released = release_length_counts(gate, records, standard, pure)
     edges = np.append(EDGES, EDGES[-1])
     per_feature, _ = first_few(
-        released.floats(), released.variance, share * records.count, _ROWS_SHOWN_SDS, edges
+        released.floats(), released.variance, share * records.count, shown=_ROWS_SHOWN_SDS, edges=edges
     )
     return size * max(per_feature, 1 + sqrt(_VARIANCE_OF_SQUARES / size))
 

@@ -129,9 +129,12 @@ class Scoring:
         score = self._score(gate, records)
         count = cells
         if self.form == "arms":
-            count, placing = 2 * cells, ArmPlaces(placing)
+            count = 2 * cells
+            placing = ArmPlaces(placing)
         clip = self._clip(gate, records, score, 1 if one_mean else count)
-        return release_cells(gate, records, score, placing, count, clip, pure=self.pure), score
+        return release_cells(
+            gate, records, score, placing=placing, cells=count, clip=clip, pure=self.pure
+        ), score
 
     def _clip(self, gate: Gate, records: Records, score: Score, cells: int) -> CellClip:
         if self.settings.clip is not None:
@@ -154,7 +157,9 @@ class Scoring:
 
     def _score(self, gate: Gate, records: Records) -> Score:
         if self.split is not None:
-            return fitted_score(gate, records, self.design, self.split, self.study.treated_share)
+            return fitted_score(
+                gate, records, self.design, models=self.split, declared=self.study.treated_share
+            )
         if self.form == "arms" and not self._releases("centre"):
             return MeanScore()
         moments = release_moments(gate, records, 0)
@@ -166,11 +171,11 @@ class Scoring:
         declared = self.study.treated_share
         share = (1 + moments.treatment) / 2 if declared is None else float(declared)
         return PlainScore(
-            float(np.clip(share, float(LEAST_SHARE), 1 - float(LEAST_SHARE))),
-            mean,
-            moments.sd / 2 if declared is None else 0.0,
-            square,
-            square_sd,
+            share=float(np.clip(share, float(LEAST_SHARE), 1 - float(LEAST_SHARE))),
+            mean=mean,
+            share_sd=moments.sd / 2 if declared is None else 0.0,
+            square=square,
+            square_sd=square_sd,
         )
 
 
@@ -203,7 +208,9 @@ def scoring(public: PublicData, question: Question, *, ranks: bool = False) -> S
     if design.pure:
         kinds |= {name: Kind.CELLS for name in ("histogram", "ranks", "cells", "norms") if name in shares}
     plan = Plan.split(budget, shares, mechanism, kinds)
-    return Scoring(form, plan, study, settings, features, design, models)
+    return Scoring(
+        form=form, plan=plan, study=study, settings=settings, features=features, design=design, split=models
+    )
 
 
 def _histogram_share(form: str, rows: int, budget: Budget, mechanism: str) -> Fraction:

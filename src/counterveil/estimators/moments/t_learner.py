@@ -47,14 +47,20 @@ from counterveil.rows.moments.arm_statistics import ArmForm, ArmProducts, ArmSta
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind
 
-# Parts of the budget: the moments, the size of residuals; passes over residuals take the rest, the last one
-# most of it.
-_MOMENTS, _SIZE, _LAST = Fraction(20, 100), Fraction(4, 100), Fraction(46, 100)
+# Parts of the budget: for the moments,
+_MOMENTS = Fraction(20, 100)
+# for sizes of residuals,
+_SIZE = Fraction(4, 100)
+# and for the last pass over residuals; the passes before it have the rest.
+_LAST = Fraction(46, 100)
 _PASSES = 3
-# Residuals are clipped at this many standard deviations before their size is known; where rows are few for
-# every function (a strength below `_FEW`), noise outweighs what clipping shifts, and they are clipped lower
-# and always.
-RESIDUAL_CLIP_SDS, _LOW_CLIP_SDS, _FEW = 3.0, 2.0, 60.0
+# Residuals are clipped at this many standard deviations before their sizes are known.
+RESIDUAL_CLIP_SDS = 3.0
+# Below this strength rows are few for every function, so that noise outweighs what clipping shifts:
+_FEW = 60.0
+# residuals are then clipped at this many standard deviations, and in every pass.
+_LOW_CLIP_SDS = 2.0
+# The name of these sizes in a plan.
 SIZE = "size of residuals"
 # Features up to which noise outside the space of possible moments is taken out.
 _SPANNED = 36
@@ -79,7 +85,7 @@ def t_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
         first, *later = pass_names
         clip = next_clip(system, fit, clip_sds, level)
         gradient = ResidualGradient(form, system.weights(fit.theta), clip).release(gate, first)
-        fit, passes = refined(system, fit, passes, gradient, 0.0)
+        fit, passes = refined(system, fit, passes, gradient=gradient, lost=0.0)
         sizes = find_sizes(gate, SIZE, form, system.weights(fit.theta), rows=rows, level=level)
         passes = replace(passes, lost=(0.0, sizes.lost(clip)))
         unit = sqrt(design.basis.size) * gradient.sd / clip * float(plan.amount(first, Kind.VECTOR))
@@ -87,15 +93,15 @@ def t_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
             least = min(sizes.most, next_clip(system, fit, clip_sds, level)) if few else sizes.most
             clip = sizes.clip(least, unit / float(plan.amount(name, Kind.VECTOR)))
             gradient = ResidualGradient(form, system.weights(fit.theta), clip).release(gate, name)
-            fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
+            fit, passes = refined(system, fit, passes, gradient=gradient, lost=sizes.lost(clip))
         return effect_model(
             public.study,
             question,
             design,
-            plan,
-            system,
-            fit,
-            passes,
+            plan=plan,
+            system=system,
+            fit=fit,
+            passes=passes,
             method="T-learner",
             scale=1.0 / design.length,
         )

@@ -124,7 +124,10 @@ def split(numbers: TrialNumbers) -> Split:
     for part in _PARTS:
         design = numbers.design(part)
         for form in FORMS:
-            ratios = [sqrt(_ratio(design, form, part, explained, numbers)) for explained in _EXPLAINED]
+            ratios = [
+                sqrt(_ratio(design, form, part, explained=explained, numbers=numbers))
+                for explained in _EXPLAINED
+            ]
             gain = sum(log(ratio) for ratio in ratios) / len(ratios)
             splits.append(Split(part, form, ratios[0], gain))
     return min(splits, key=lambda candidate: (not candidate.is_worthwhile, candidate.gain))

@@ -32,7 +32,9 @@ _AMOUNTS = {
     **dict.fromkeys(("staircase", "laplace", "summed_laplace"), "epsilon"),
     **dict.fromkeys(("gaussian", "summed_gaussian"), "mu"),
 }
-_LARGEST_SENSITIVITY, _LARGEST_AMOUNT = 1e60, 1e9
+# Numbers of a document beyond these are no sensitivity, and no epsilon or mu.
+_LARGEST_SENSITIVITY = 1e60
+_LARGEST_AMOUNT = 1e9
 
 
 def is_plain(noise: Any) -> bool:
@@ -157,7 +159,9 @@ def reach_of(error: Uncertainty, *, width: float, extra: float, bias: float = 0.
 
 def place(figure: str, value: float, ends: Ends, margin: float) -> Within:
     """Return that a number is no farther from where it can be than its error goes."""
-    return Within(figure, value, ends[0] - margin, ends[1] + margin, Breach.REACH)
+    return Within(
+        figure=figure, value=value, low=ends[0] - margin, high=ends[1] + margin, breach=Breach.REACH
+    )
 
 
 def effect_in_reach(asked: SiteQuestion, released: ReleasedDifference) -> Within:

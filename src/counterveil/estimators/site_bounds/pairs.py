@@ -22,9 +22,13 @@ from counterveil.inference.arm_means import rare_events
 from counterveil.results.site_bounds import NEAR, Bound, Equal, OneOf, Within
 from counterveil.rows.pairs.sensitivity import MOST_LEFT, least_part, score_amounts
 
-# Scores of private pairs, in parts of weights over the least propensity; their squares and largest variance beside the
-# squared sensitivity: rows vary up to twice as much as around models that were fitted to them.
-_MOST_CLIP, _MOST_SQUARES, _MOST_FITTED = 4.0, 2 * sqrt(2.0), 2.0
+# The widest clip of scores of pairs, in widths of the outcome's range over the squared least propensity.
+_MOST_CLIP = 4.0
+# The largest sensitivity of the mean of squared scores, beside the squared sensitivity of their mean.
+_MOST_SQUARES = 2 * sqrt(2.0)
+# The largest variance of scores beside that square, over the rows: rows vary up to twice as much as around models that
+# were fitted to them.
+_MOST_FITTED = 2.0
 
 
 def least_step(asked: SiteQuestion) -> Fraction:

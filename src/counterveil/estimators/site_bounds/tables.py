@@ -130,7 +130,9 @@ def _moment_noise(asked: SiteQuestion, columns: Columns, answer: Moments) -> Ite
     """Yield that noises are no less than those of the shortest rows; those of public columns are none."""
     noise = np.array(answer.noise_sd)
     mechanism = "gaussian" if asked.mechanisms[-1].endswith("gaussian") else "staircase"
-    plan = RowPlan(answer.rows, columns, asked.budget, mechanism, len(answer.robust))
+    plan = RowPlan(
+        rows=answer.rows, columns=columns, budget=asked.budget, mechanism=mechanism, robust=len(answer.robust)
+    )
     yield Equal("whether noises of u v and v u are one", bool((noise == noise.T).all()), True)
     yield Equal("whether noises are finite", isfinite(float(noise.max())), True)
     if asked.unit is Unit.RECORD:

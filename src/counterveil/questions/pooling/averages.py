@@ -147,7 +147,7 @@ def _with_variances(
     variances = steadied + np.array([other_variance(each) for each in known])
     if not separate:
         variances += noise_sds_of_variances(known)
-    weights = held(rows, variances, sizes, method, bounds, tau_squared)
+    weights = held(rows, variances, sizes, method=method, bounds=bounds, tau_squared=tau_squared)
     uncertainty = PooledUncertainty(
         sites=tuple(known),
         weights=tuple(map(float, weights)),
@@ -182,13 +182,13 @@ def _of_means(
     scale = SCALES.get(measure, DIFFERENCE)
     public = public_variances(means, sizes)
     if method != "random_effects":
-        weights = held(sites, public, sizes, method, bounds)
+        weights = held(sites, public, sizes, method=method, bounds=bounds)
         averages = PooledMeans(tuple(means), tuple(map(float, weights)), names)
         return PooledNumber(known=known_as(measure, averages), weights=weights, scale=scale, means=averages)
     estimates, variances = compared(means, measure)
     tau_squared = paule_mandel(estimates, variances)
     unit = float(np.median(variances / public))
-    weights = held(sites, public, sizes, method, bounds, tau_squared / unit)
+    weights = held(sites, public, sizes, method=method, bounds=bounds, tau_squared=tau_squared / unit)
     between = ErrorBetweenSites.of(estimates[weights > 0])
     of_ratios = measure in OF_MEANS
     known: Sequence[Known] = (
@@ -196,7 +196,9 @@ def _of_means(
     )
     limits = None if of_ratios else _joint_limits([cast("Linear", one).limits for one in known])
     given = tuple(map(float, weights))
-    random = PooledKnown(tuple(known), given, limits, tau_squared, between)
+    random = PooledKnown(
+        sites=tuple(known), weights=given, limits=limits, between=tau_squared, between_sites=between
+    )
     averages = PooledMeans(tuple(means), given, names)
     return PooledNumber(
         known=of_random(measure, random), weights=weights, scale=scale, means=averages, random=random
@@ -217,10 +219,16 @@ def _with_intervals(sites: Answers, sizes: Floats, method: str, bounds: WeightLi
     random = method == "random_effects"
     estimates, own_variances = compared_known(known)
     tau_squared = paule_mandel(estimates, own_variances) if random else 0.0
-    weights = held(sites, variances, sizes, method, bounds, tau_squared)
+    weights = held(sites, variances, sizes, method=method, bounds=bounds, tau_squared=tau_squared)
     between = ErrorBetweenSites.of(estimates[weights > 0]) if random else None
     given = tuple(map(float, weights))
-    average = PooledKnown(tuple(known), given, _limits_of(known), tau_squared, between)
+    average = PooledKnown(
+        sites=tuple(known),
+        weights=given,
+        limits=_limits_of(known),
+        between=tau_squared,
+        between_sites=between,
+    )
     return PooledNumber(known=average, weights=weights)
 
 

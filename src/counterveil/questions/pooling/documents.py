@@ -49,7 +49,11 @@ _BOUNDS = {
 _NEEDED = ("treatment", "outcome", "level", "releases", "details")
 # Fields among what answers are computed from that hold texts.
 _TEXTS = ("is", "name", "names", "outcome", "arm", "form", "convention", "causes", "formula")
-_MOST_RELEASES, _MOST_DETAILS, _LONG_TEXT, _MOST_ROWS = 1000, 500, 20_000, 10**12
+# Most releases and details of an answer, most characters of a text inside a noise distribution, most rows of a site.
+_MOST_RELEASES = 1000
+_MOST_DETAILS = 500
+_LONG_TEXT = 20_000
+_MOST_ROWS = 10**12
 # Numbers of an error or of a mean that have bounds of their own.
 _RANGES = {
     **dict.fromkeys(("variance_cap", "extra", "bias", "ball_variance", "share_sd"), (0.0, LARGEST)),

@@ -157,7 +157,8 @@ class PooledNumberNeededToTreat(MeasureResult):
             Facts by name; numbers may be infinite.
         """
 
-        facts, average = MeasureResult.report_facts(self), self.pooled.to_dict()
+        facts = MeasureResult.report_facts(self)
+        average = self.pooled.to_dict()
         shown = zip(average["effects"], self.table, strict=True)
         kept = ("weight", "summary")
         rows = [effect.facts() | {name: row[name] for name in kept if name in row} for row, effect in shown]

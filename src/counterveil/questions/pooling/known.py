@@ -113,7 +113,9 @@ class PooledKnown:
         """Return the ends for a variance of `spread` beside the errors, at least `between` from the estimate."""
         if not isfinite(self.estimate):
             return truncate((-inf, inf), self.limits)
-        normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
+        normal = -float(ndtri((1 - level) / 2))
+        down = 0.0
+        up = 0.0
         for weight, one in self._weighed():
             low, high = one.interval(level)
             half_of_normal = normal * hypot(one.sampling_sd, one.noise_sd)

@@ -141,7 +141,7 @@ class PooledMeasure(MeasureResult):
         check_agreement(named)
         if any(site.result.measure != measure for site in sites):
             raise ValueError("sites of another measure")
-        return pool_measures(named, sizes_of(named), method, check_level(level), weight_limits)
+        return pool_measures(named, sizes_of(named), method, level=check_level(level), bounds=weight_limits)
 
     @property
     def effect(self) -> Effect:
@@ -183,7 +183,7 @@ class PooledMeasure(MeasureResult):
         assert self.means is not None
         refuse_range(check_measure(measure), self.means.range)
         sites: Any = [(site.name, site.result.as_measure(measure)) for site in self.sites]
-        return pool_measures(sites, sizes_of(sites), self.method, self.level, self.weight_limits)
+        return pool_measures(sites, sizes_of(sites), self.method, level=self.level, bounds=self.weight_limits)
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return intervals for how far sites differ; it spends nothing.
@@ -280,7 +280,8 @@ class PooledMeasure(MeasureResult):
         notes = MeasureResult._notes(self)
         in_average = [(site.name, _means(site.result)) for site in self.sites if site.weight > 0]
         notes[:0] = [("Estimate", text) for text in replaced_means_words(self.measure, in_average)]
-        differ, ends = self.heterogeneity, self.heterogeneity_interval()["tau"]
+        differ = self.heterogeneity
+        ends = self.heterogeneity_interval()["tau"]
         effect = self.difference if differ.scale == DIFFERENCE else self.effect
         # A ratio's error on the scale of logarithms; a lift is a ratio less 1.
         unit = 1.0 if differ.scale == DIFFERENCE else effect.estimate + (self.measure == LIFT)
@@ -320,7 +321,8 @@ def pool_measures(
     first = sites[0][1]
     assert isinstance(first, MeasureResult)
     pooled = pooled_number(means, sizes, method=method, bounds=bounds, measure=first.measure)
-    weights, averages = pooled.weights, pooled.means
+    weights = pooled.weights
+    averages = pooled.means
     assert averages is not None
     kept = [place for place, weight in enumerate(weights) if weight > 0]
     facts: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}

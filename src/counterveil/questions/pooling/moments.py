@@ -112,7 +112,7 @@ def added_up(
     if method not in ("all", "mvagg"):
         raise refusal("CV-P508", methods="'all'", method=method)
     sizes = np.array([float(one.rows) for _, one in sites])
-    weights = held(sites, 1 / sizes, sizes, "all", bounds)
+    weights = held(sites, 1 / sizes, sizes, method="all", bounds=bounds)
     parts = tuple(
         MomentsPart(name, float(weight), one) for (name, one), weight in zip(sites, weights, strict=True)
     )
@@ -145,7 +145,8 @@ def _summed(parts: Sequence[MomentsPart]) -> tuple[Floats, SummedMoments]:
     Working columns are those of the first site, whose first is the constant, and the indicators.
     """
     bases = [np.array(one.result.basis) for one in parts]
-    size, more = len(bases[0]), len(parts) - 1
+    size = len(bases[0])
+    more = len(parts) - 1
     turned = []
     for place, (part, own) in enumerate(zip(parts, bases, strict=True)):
         turn = np.zeros((size + more, size))

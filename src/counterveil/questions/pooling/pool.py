@@ -36,7 +36,7 @@ def pool_one(
         return average_of_results(sites, method, level, weight_limits)
     check_agreement(sites)
     if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
-        pooled = pool_measures(sites, sizes_of(sites), method, level, weight_limits)
+        pooled = pool_measures(sites, sizes_of(sites), method, level=level, bounds=weight_limits)
         repeat = repeat_of_pool([name for name, _ in sites], method, level)
         return pooled if weight_limits is not None else replace(pooled, repeat=repeat)
     differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]

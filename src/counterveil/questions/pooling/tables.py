@@ -171,7 +171,9 @@ def _row_words(row: PooledRow) -> str:
         f"{figure_words(figure_of(one), str(one.name))} (weight {weight:.0%})"
         for one, weight in zip(row.sites, row.weights.values(), strict=True)
     )
-    differ, tau, error = row.heterogeneity, row.heterogeneity_interval()["tau"], row.effect.std_error.total
+    differ = row.heterogeneity
+    tau = row.heterogeneity_interval()["tau"]
+    error = row.effect.std_error.total
     unit = abs(row.effect.estimate) if is_ratio(row.effect.known) and isfinite(row.effect.estimate) else 1.0
     words = f"{of_sites}; sites differ: {differing_words(differ, tau, differ.scale, error / (unit or 1.0))}"
     ends = row.prediction_interval()

@@ -280,7 +280,9 @@ class ResidualGradient:
         """Return the noisy means, of one arm after another."""
         source = gate.rows.batches
         summed = UnitPass(self.form, gradient_sums, (self.weights, self.clip))
-        return release_residual_products(gate, name, source.rows, lambda: source.run(summed), self.clip)
+        return release_residual_products(
+            gate, name, source.rows, sums=lambda: source.run(summed), clip=self.clip
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,8 @@ class AdjustedRows:
 
     def value(self, part: Part, /) -> Floats:
         """Return the scores of a block of rows."""
-        u, t = part.u(self.standard), part.treated.astype(np.float64)
+        u = part.u(self.standard)
+        t = part.treated.astype(np.float64)
         return np.asarray(self._weights(u, t) * self.models.residual(u, t, part.y))
 
     def placed(self, part: Part, /) -> Floats:
@@ -152,7 +153,8 @@ class AdjustedRows:
         All as parts of their bounds. Scores move by the last, the information, where every effect moves by one: by
         less on average where propensities are shrunk or kept away from 0 and 1.
         """
-        u, t = part.u(self.standard), part.treated.astype(np.float64)
+        u = part.u(self.standard)
+        t = part.treated.astype(np.float64)
         left = self.models.treatment_residual(u, t), self.models.residual(u, t, part.y)
         terms = (*left, self._weights(u, t) * (t - self.models.share))
         return tuple(term / bound for term, bound in zip(terms, self.left_bounds, strict=True))
@@ -224,7 +226,7 @@ class CellScores:
         values += [(n + 2 * s + q) / 4 for n, s, q in sums]
         for weight, totals in zip(terms.further, further, strict=True):
             values += [weight * step * total for total in totals]
-        released = release_sums(gate, "cells", values, self.pure, terms.absolute, terms.euclidean)
+        released = release_sums(gate, "cells", values, pure=self.pure, l1=terms.absolute, l2=terms.euclidean)
         return released.floats().reshape(-1, self.cells), sqrt(released.variance)
 
 

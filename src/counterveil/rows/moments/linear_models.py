@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import projected
 
-# A propensity beyond these ends is noise.
-LOWEST, _HIGHEST = -1.0, 2.0
+# A fitted propensity below the first or above the second is noise, and is taken for it.
+LOWEST = -1.0
+_HIGHEST = 2.0
 # Lines that all rows are put through: looking each row's weights up takes as long as so many.
 _FEW = 2
 

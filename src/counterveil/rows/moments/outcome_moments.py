@@ -96,7 +96,8 @@ class OutcomeRows:
         size = len(self.mix) + 1
         found = np.zeros((size, size))
         found[np.arange(size) != place, :-1] = np.linalg.inv(self.mix)
-        found[place, :-1], found[place, -1] = self.prediction, 1.0
+        found[place, :-1] = self.prediction
+        found[place, -1] = 1.0
         return np.asarray(self.columns.basis(np.zeros(place), np.ones(place)) @ found)
 
 
@@ -156,7 +157,9 @@ def release_weighted_residuals(
 ) -> ResidualProducts:
     """Return the released moments of u with what is left of the outcome, and of its square; both are weighted."""
     sums = partial(records.run, residual_products, rows)
-    return release_residual_products(gate, name, records.count, sums, rows.clip, sqrt(rows.length))
+    return release_residual_products(
+        gate, name, records.count, sums=sums, clip=rows.clip, max_norm=sqrt(rows.length)
+    )
 
 
 def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:

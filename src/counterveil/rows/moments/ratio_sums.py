@@ -220,7 +220,9 @@ class ArmRatios:
         """Return what is released of arms whose sums are one vector."""
         values = [value for arm in arms for value in self.scaled(arm)]
         bounds = self.sums
-        sums = release_sums(gate, f"sums of {name}", values, not self.gaussian, bounds.total, bounds.length)
+        sums = release_sums(
+            gate, f"sums of {name}", values, pure=not self.gaussian, l1=bounds.total, l2=bounds.length
+        )
         pairs = [self._unscaled(arm, sums, place) for place, arm in enumerate(arms)]
         ratios = [self._ratio(numerator, denominator, sums.variance) for numerator, denominator in pairs]
         squares_bounds = self.residuals
@@ -232,9 +234,9 @@ class ArmRatios:
             gate,
             f"residuals of {name}",
             squares,
-            not self.gaussian,
-            squares_bounds.total,
-            squares_bounds.length,
+            pure=not self.gaussian,
+            l1=squares_bounds.total,
+            l2=squares_bounds.length,
         )
         return [
             ReleasedRatio(

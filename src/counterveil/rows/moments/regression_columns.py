@@ -102,7 +102,8 @@ class Columns:
         found = np.zeros((size, size))
         found[0, 0] = 1.0
         for place in range(self.singles):
-            found[1 + place, 0], found[1 + place, 1 + place] = zero[place], slope[place]
+            found[1 + place, 0] = zero[place]
+            found[1 + place, 1 + place] = slope[place]
         for place, (i, j) in enumerate(self.products, 1 + self.singles):
             found[place, 0] = zero[i] * zero[j]
             found[place, 1 + i] += slope[i] * zero[j]

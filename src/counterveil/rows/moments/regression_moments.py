@@ -204,7 +204,8 @@ def release_column_moments(gate: Gate, records: Records, columns: Columns) -> tu
 
 def column_sums(records: TableRecords, columns: Columns) -> Sums:
     """Return sums of columns and of their squares, in steps of 2**-TERM_BITS."""
-    first, second = WholeSum(), WholeSum()
+    first = WholeSum()
+    second = WholeSum()
     for part in records.parts():
         x = steps(columns.block(part), TERM_BITS).astype(np.int64)
         first.add(x.sum(axis=0))
@@ -242,7 +243,7 @@ def release_limit_counts(
     lengths, windows = records.run(limit_counts, rows)
     values = [Fraction(int(count)) for count in (*lengths, *windows)]
     moved = Fraction(2 * (1 + len(watched)))
-    released = release_sums(gate, name, values, pure, moved, sqrt_up(moved))
+    released = release_sums(gate, name, values, pure=pure, l1=moved, l2=sqrt_up(moved))
     noisy = released.floats()
     cells = noisy[len(lengths) :].reshape(len(watched), -1)
     return LimitCounts(noisy[: len(lengths)], cells, watched, released.variance)
@@ -267,7 +268,15 @@ def release_row_moments(gate: Gate, name: str, records: Records, rows: WorkingRo
     """Return the released mean of w w' over the weighted working rows w, and its noise off the diagonal."""
     squared_max_norm = rows.squared_max_norm
     max_norm = sqrt(float(squared_max_norm))
-    return release_products(gate, name, records, weighted_rows, (rows,), max_norm, squared_max_norm)
+    return release_products(
+        gate,
+        name,
+        records,
+        rows=weighted_rows,
+        arguments=(rows,),
+        largest=max_norm,
+        squared_max_norm=squared_max_norm,
+    )
 
 
 def weighted_rows(records: TableRecords, rows: WorkingRows) -> Iterator[Floats]:

@@ -67,7 +67,15 @@ class Sandwich:
     def release_middle(self, gate: Gate, name: str, records: Records) -> tuple[Floats, float]:
         """Return the released mean of w w' and its noise off the diagonal; `squared_length` is finite here."""
         longest = self.squared_length
-        return release_products(gate, name, records, sandwich_rows, (self,), sqrt(longest), Fraction(longest))
+        return release_products(
+            gate,
+            name,
+            records,
+            rows=sandwich_rows,
+            arguments=(self,),
+            largest=sqrt(longest),
+            squared_max_norm=Fraction(longest),
+        )
 
 
 def sandwich_rows(records: TableRecords, sandwich: Sandwich) -> Iterator[Floats]:

@@ -161,5 +161,7 @@ def release_own_scores(gate: Gate, records: Records, rows: ScaledRows, score: Ow
         parts = [(n, step * s, step * step * q) for n, s, q in zip(counts, totals, squares, strict=True)]
         return [term for n, s, q in parts for term in ((n - 2 * s + q) / 4, (n - q) / 2, (n + 2 * s + q) / 4)]
 
-    released = release_sums(gate, "score", values, pure, SCORE_TERMS.absolute, SCORE_TERMS.euclidean)
+    released = release_sums(
+        gate, "score", values, pure=pure, l1=SCORE_TERMS.absolute, l2=SCORE_TERMS.euclidean
+    )
     return released.floats().reshape(-1, 3)

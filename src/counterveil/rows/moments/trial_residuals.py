@@ -122,10 +122,10 @@ def release_with_outcomes(
         gate,
         "model",
         records,
-        rows_with_outcomes,
-        (standard, scaling),
-        max(standard.limit, sqrt(scaling.b), 1.0),
-        squared_max_norm,
+        rows=rows_with_outcomes,
+        arguments=(standard, scaling),
+        largest=max(standard.limit, sqrt(scaling.b), 1.0),
+        squared_max_norm=squared_max_norm,
     )
 
 
@@ -137,10 +137,10 @@ def release_places(
         gate,
         "fit",
         records,
-        places_with_outcomes,
-        (standard, scaling, direction),
-        1.0,
-        Fraction(3),
+        rows=places_with_outcomes,
+        arguments=(standard, scaling, direction),
+        largest=1.0,
+        squared_max_norm=Fraction(3),
     )
 
 

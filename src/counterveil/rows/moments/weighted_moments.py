@@ -110,8 +110,17 @@ def release_moments(
     else:
         noise = plan.noise("effect", sensitivity.total * factor)
         square_noise = plan.noise("squares", sensitivity.squares * factor**2)
-    mean, square = float(total) / row_sums.rows, float(squares) / row_sums.rows
-    return WeightedMeans(mean, square, row_sums.rows, size, count_variance, noise, square_noise)
+    mean = float(total) / row_sums.rows
+    square = float(squares) / row_sums.rows
+    return WeightedMeans(
+        mean=mean,
+        square=square,
+        rows=row_sums.rows,
+        size=size,
+        count_variance=count_variance,
+        effect_noise=noise,
+        variance_noise=square_noise,
+    )
 
 
 def _together(
