@@ -324,7 +324,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of("BudgetParts.bounds", "low=spare * self.whole - slack", "low=None", _RATIO),
     _of("averages._weighted_mean", "high=most * (1 + NEAR)", "high=None", _LIES),
-    _of("noise.place", "ends[0] - margin, ends[1] + margin", "None, None", _RATIO),
+    _of("noise.within_reach", "low=ends[0] - margin, high=ends[1] + margin", "low=None, high=None", _RATIO),
     _of("Within.holds", "return above and", "return True or", _LIES),
     _of("site_bounds.first_broken", "if not bound.holds", "if False", _LIES),
     _of("policy.check", " or ask.measure not in self.measures", "", "unit/federation/test_messages.py"),
