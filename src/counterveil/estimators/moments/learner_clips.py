@@ -10,7 +10,8 @@ import numpy as np
 from counterveil.estimators.histogram import HELD, beyond
 from counterveil.estimators.moments.scaling import first_few
 from counterveil.numerics.arrays import Floats
-from counterveil.rows.moments.arm_statistics import ResidualSizes, RowForm
+from counterveil.rows.moments.arm_statistics import ResidualSizes
+from counterveil.rows.moments.unit_rows import RowForm
 from counterveil.session import Gate
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual

@@ -54,14 +54,8 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.shrinkage import Normal, Prior, shrink
 from counterveil.results.answering import Facts
 from counterveil.results.functions import CateModel, CateQuestion, require_gaussian, vector_plan
-from counterveil.rows.moments.arm_statistics import (
-    ArmForm,
-    ArmProducts,
-    ArmStatistics,
-    InteractedForm,
-    LinearPropensity,
-    ResidualGradient,
-)
+from counterveil.rows.moments.arm_statistics import ArmProducts, ArmStatistics, ResidualGradient
+from counterveil.rows.moments.unit_rows import ArmForm, InteractedForm, LinearPropensity
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan
 

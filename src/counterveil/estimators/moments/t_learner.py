@@ -43,7 +43,8 @@ from counterveil.numerics.moment_span import MomentSpan
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.results.answering import Facts
 from counterveil.results.functions import CateModel, CateQuestion, vector_plan
-from counterveil.rows.moments.arm_statistics import ArmForm, ArmProducts, ArmStatistics, ResidualGradient
+from counterveil.rows.moments.arm_statistics import ArmProducts, ArmStatistics, ResidualGradient
+from counterveil.rows.moments.unit_rows import ArmForm
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind
 

@@ -1,8 +1,9 @@
 """Sums of one outcome or several in every private arm, released as one vector.
 
-With r in [-1, 1] an outcome in parts of half its range, a row adds (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 to the three sums
-of its arm, each times the outcome's weight w_j: numbers of rows and squares come with the sums of outcomes. Under
-replacement of a row the vector moves by at most sqrt(2 sum w_j^2) in length and 2 sum w_j in the sum of changes.
+With r in [-1, 1] an outcome in parts of half its range, a row adds (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 to the
+three sums of its arm, each times the outcome's weight w_j: numbers of rows and squares come with the sums of
+outcomes. Under replacement of a row the vector moves by at most sqrt(2 sum w_j^2) in length and 2 sum w_j in
+the sum of changes.
 """
 
 # Proof: arms.proof.md

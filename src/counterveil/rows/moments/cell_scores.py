@@ -1,4 +1,5 @@
-"""Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores in every cell.
+"""Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores in every
+cell.
 
 Outcomes y are in units of half their range. With t who was treated, a row's score psi is one of
 
@@ -6,9 +7,10 @@ Outcomes y are in units of half their range. With t who was treated, a row's sco
     adjusted   (t - e(x)) (y - m(x) - b (t - e)) / (e(x) (1 - e(x))),
     mean       y - c,
 
-with share e, centre c and models e(x), m(x), b released before. The terms of a row are r = (psi - centre) / size,
-clipped to [-1, 1], and for adjusted scores what the models leave of treatment and outcome and the weight's
-information, each in parts of its bound. A row falls into one cell, by a public rule that reads that row alone.
+with share e, centre c and models e(x), m(x), b released before. The terms of a row are r = (psi - centre) /
+size, clipped to [-1, 1], and for adjusted scores what the models leave of treatment and outcome and the
+weight's information, each in parts of its bound. A row falls into one cell, by a public rule that reads that
+row alone.
 """
 
 # Proof: group_scores.proof.md

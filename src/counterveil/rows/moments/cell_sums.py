@@ -1,11 +1,12 @@
 """Exact sums of scores over the rows of public cells, and how far one row moves them.
 
-Every row falls into one cell and has a score r and perhaps further terms d_1, d_2, ..., all in [-1, 1]. For each cell
+Every row falls into one cell and has a score r and perhaps further terms d_1, d_2, ..., all in [-1, 1]. For
+each cell
 
     N = number of rows,    S = sum r,    Q = sum r^2,    D_j = sum d_j
 
-are added up in whole steps, and (N - 2 S + Q) / 4, (N - Q) / 2, (N + 2 S + Q) / 4 and b_j D_j are released: of the
-first three a row adds numbers that are not negative and sum to one.
+are added up in whole steps, and (N - 2 S + Q) / 4, (N - Q) / 2, (N + 2 S + Q) / 4 and b_j D_j are released:
+of the first three a row adds numbers that are not negative and sum to one.
 """
 
 # Proof: group_scores.proof.md

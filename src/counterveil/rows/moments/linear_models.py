@@ -1,7 +1,7 @@
 """Linear predictions of records: of treatment and outcome from u = (1, z), for everyone or arm by arm.
 
-All coefficients were released before; outcomes are in units of a released scale, around a released centre. A row's
-prediction depends on that row alone.
+All coefficients were released before; outcomes are in units of a released scale, around a released centre. A
+row's prediction depends on that row alone.
 """
 
 from __future__ import annotations

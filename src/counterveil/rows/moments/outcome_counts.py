@@ -1,4 +1,5 @@
-"""How many outcomes lie in each cell of a public or released partition of their range; one record moves two counts."""
+"""How many outcomes lie in each cell of a public or released partition of their range; one record moves two
+counts."""
 
 from __future__ import annotations
 

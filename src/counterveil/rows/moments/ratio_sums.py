@@ -4,8 +4,9 @@ With N the numerator and D the denominator of a person, an arm a has r_a = sum N
 
     (w_N sum N, w_D sum D) of every arm, then sum ((N - r_a D) / s_a)^2 with s_a the largest |N - r_a D|,
 
-where r_a is made of the released sums. Where everything about a person is private, the sums of both arms are one
-vector; where arms are public, each arm is a release of its own and sums start at what the declared ranges make certain.
+where r_a is made of the released sums. Where everything about a person is private, the sums of both arms are
+one vector; where arms are public, each arm is a release of its own and sums start at what the declared ranges
+make certain.
 """
 
 # Proof: ratio_sums.proof.md

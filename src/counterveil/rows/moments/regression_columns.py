@@ -1,8 +1,8 @@
 """The columns of a row that regressions are made of, each in [-1, 1].
 
-Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
-the outcome and further ones. Every column is a function of one row and of declared ranges. With a centre c and a scale
-s they become z = (x - c) / s, and interactions are products of two of these.
+Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the
+reference, the outcome and further ones. Every column is a function of one row and of declared ranges. With a
+centre c and a scale s they become z = (x - c) / s, and interactions are products of two of these.
 """
 
 # Proof: regression_moments.proof.md

@@ -1,8 +1,9 @@
-"""Second moments of all columns of private records: centres, counts of long rows, and the matrix of working rows.
+"""Second moments of all columns of private records: centres, counts of long rows, and the matrix of working
+rows.
 
-Released are the means of columns x_j and of k x_j^2 (those of two-valued columns are known), then counts of rows by
-the squared length of their working row u and of responses by their size, then the mean of w w' over rows w that are
-clipped, weighted and truncated so that |w|^2 <= L + sum (a_k b_k)^2.
+Released are the means of columns x_j and of k x_j^2 (those of two-valued columns are known), then counts of
+rows by the squared length of their working row u and of responses by their size, then the mean of w w' over
+rows w that are clipped, weighted and truncated so that |w|^2 <= L + sum (a_k b_k)^2.
 """
 
 # Proof: regression_moments.proof.md

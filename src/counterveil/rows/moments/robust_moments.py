@@ -1,8 +1,9 @@
-"""The middle of a regression's sandwich, for errors of unequal variance: counts of its rows' lengths, and its mean.
+"""The middle of a regression's sandwich, for errors of unequal variance: counts of its rows' lengths, and its
+mean.
 
-Given the released coefficients b of a regression, rows are w = q T x e: T makes regressors x uncorrelated, e is what
-b leaves of the response, q the weight of a row. Counts of |w|^2 are released, then the mean of w w' of rows shortened
-to a length that these counts give.
+Given the released coefficients b of a regression, rows are w = q T x e: T makes regressors x uncorrelated, e
+is what b leaves of the response, q the weight of a row. Counts of |w|^2 are released, then the mean of w w'
+of rows shortened to a length that these counts give.
 """
 
 # Proof: robust_moments.proof.md

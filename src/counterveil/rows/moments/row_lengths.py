@@ -1,4 +1,5 @@
-"""How long standardised rows are: a histogram of |z|^2 over the number of features; one record moves two counts."""
+"""How long standardised rows are: a histogram of |z|^2 over the number of features; one record moves two
+counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Records in released units: what every release by arm sums over, and how long a row and its outcome can be."""
+"""Records in released units: what every release by arm sums over, and how long a row and its outcome can
+be."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exact sums of bounded terms of rows, in whole steps.
 
-A term of a row is a part of its bound in [-1, 1], truncated towards zero to whole steps, so that sums are exact
-whatever the order of rows. All parameters are public or were released before; a row's terms depend on that row
-alone.
+A term of a row is a part of its bound in [-1, 1], truncated towards zero to whole steps, so that sums are
+exact whatever the order of rows. All parameters are public or were released before; a row's terms depend on
+that row alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The contrasts of several outcomes in two private arms, released together.
 
 For outcome j with numbers in [0, B_j], the mean of everyone, then the mean of psi_j around a released share q
-and centre c_j, then that of psi_j^2 move by at most the bounds of `CentredContrast`, all outcomes at once. Each of
-the three is one release of numbers that may all move, with noise in proportion to one over an outcome's weight.
+and centre c_j, then that of psi_j^2 move by at most the bounds of `CentredContrast`, all outcomes at once.
+Each of the three is one release of numbers that may all move, with noise in proportion to one over an
+outcome's weight.
 """
 
 # Proof: several_outcomes.proof.md

@@ -4,9 +4,9 @@ With p a row's place along a direction v of its standardised covariates z, clipp
 
     g = slope (p - middle), cut to [-h, h] and rounded to whole steps,    r = f (y - g + h),
 
-r lies in [0, f (B + 2 h)] for outcomes y in a range of width B: the contrast of both arms is that of r in place of y.
-Direction, slope, middle, h and f were released before. The direction is made of second moments of (u, sqrt(b) y) with
-u = (1, z), the slope of those of (1, p / c, y), all of which are released here.
+r lies in [0, f (B + 2 h)] for outcomes y in a range of width B: the contrast of both arms is that of r in
+place of y. Direction, slope, middle, h and f were released before. The direction is made of second moments of
+(u, sqrt(b) y) with u = (1, z), the slope of those of (1, p / c, y), all of which are released here.
 """
 
 # Proof: centred_contrast.proof.md
