@@ -322,7 +322,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "None",
         _LIES,
     ),
-    _of("BudgetParts.bounds", "low=spare * self.whole - slack", "low=None", _RATIO),
+    _of("BudgetParts.bounds", "low=spare * self.budget - slack", "low=None", _RATIO),
     _of("averages._weighted_mean", "high=most * (1 + NEAR)", "high=None", _LIES),
     _of("noise.within_reach", "low=ends[0] - margin, high=ends[1] + margin", "low=None, high=None", _RATIO),
     _of("Within.holds", "return above and", "return True or", _LIES),

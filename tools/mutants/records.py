@@ -91,7 +91,7 @@ RECORDS: tuple[Mutant, ...] = (
     # A prediction taken off everybody's outcome.
     _of(
         "residual_arm_sums",
-        "part.steps - prediction.steps(part)",
+        "block.steps - prediction.steps(block)",
         "part.steps + prediction.steps(part)",
         _MODELS,
     ),

@@ -53,7 +53,7 @@ from counterveil.results.question import (
 from counterveil.rows.linear.arm_contrast import release_contrast
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
-from counterveil.rows.moments.cell_scores import Codes
+from counterveil.rows.moments.placing import Codes
 from counterveil.rows.public import PublicData, PublicRows
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches

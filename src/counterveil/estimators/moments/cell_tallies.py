@@ -20,8 +20,9 @@ from counterveil.estimators.moments.cell_clip import CellClip
 from counterveil.estimators.moments.group_score import AdjustedScore, Score
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
-from counterveil.rows.moments.cell_scores import AdjustedRows, CellScores, Placing
+from counterveil.rows.moments.cell_scores import AdjustedRows, CellScores
 from counterveil.rows.moments.cell_sums import cell_terms
+from counterveil.rows.moments.placing import Placing
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Plan
 
@@ -120,7 +121,7 @@ def _tallies(sums: CellScores, released: Floats, sd: float, clip: CellClip) -> T
     if not isinstance(sums.score, AdjustedRows):
         return cells
     weights = sums.terms.further
-    units = [bound / float(weight) for bound, weight in zip(sums.score.left_bounds, weights, strict=True)]
+    units = [bound / float(weight) for bound, weight in zip(sums.score.residual_bounds, weights, strict=True)]
     return replace(
         _whole_effects(cells, released[5] * units[2], sd * units[2]),
         treatment_residual=released[3] * units[0],

@@ -16,7 +16,7 @@ from counterveil.estimators.moments.group_score import Score
 from counterveil.estimators.moments.scoring import Scoring
 from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
-from counterveil.rows.moments.cell_scores import Placing
+from counterveil.rows.moments.placing import Placing
 from counterveil.session import Gate
 
 # Standard deviations of its noise that are added to a mean square: one that noise makes too small must not shorten an

@@ -32,9 +32,9 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
-from counterveil.rows.moments.cell_scores import ArmPlaces, Placing
 from counterveil.rows.moments.cell_sums import cell_terms
 from counterveil.rows.moments.feature_moments import release_moments
+from counterveil.rows.moments.placing import ArmPlaces, Placing
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records

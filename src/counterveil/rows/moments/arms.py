@@ -17,7 +17,7 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.arm_totals import Arm
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.rows.counts import release_sums
-from counterveil.rows.moments.cell_sums import SCORE_TERMS
+from counterveil.rows.moments.cell_sums import SCORE_TERMS, three_terms
 from counterveil.rows.outcome_numbers import Outcomes, totals_by_arm
 from counterveil.session import Gate
 
@@ -33,9 +33,9 @@ def bounds(weights: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
 
 def three_sums(arm: Arm) -> tuple[Fraction, Fraction, Fraction]:
     """Return an arm's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r = 2 y - 1 for y in parts of the range; exact."""
-    first = Fraction(arm.total, OUTCOME_STEPS)
-    second = Fraction(arm.squares, OUTCOME_STEPS**2)
-    return arm.count - 2 * first + second, 2 * (first - second), second
+    total = Fraction(2 * arm.total, OUTCOME_STEPS) - arm.count
+    squares = Fraction(4 * arm.squares, OUTCOME_STEPS**2) - 2 * total - arm.count
+    return three_terms(arm.count, total, squares)
 
 
 def release_arm_cells(gate: Gate, outcomes: Outcomes, pure: bool) -> Floats:

@@ -22,6 +22,6 @@ def release_outcome_counts(
 def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
     """Return the counts of one table; outcomes outside count in the outermost cells."""
     counts = np.zeros(len(edges) - 1, dtype=np.int64)
-    for part in records.parts():
-        counts += np.histogram(np.clip(part.y, edges[0], edges[-1]), edges)[0]
+    for block in records.parts():
+        counts += np.histogram(np.clip(block.y, edges[0], edges[-1]), edges)[0]
     return (counts,)

@@ -75,8 +75,8 @@ class OutcomeRows:
         return (outcome - combined(f, slopes) for f, outcome in self._features(records))
 
     def _features(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
-        for part in records.parts():
-            x = self.columns.block(part).T
+        for block in records.parts():
+            x = self.columns.block(block).T
             yield (
                 np.vstack((np.ones(x.shape[1]), x[:-1], *(x[i] * x[j] for i, j in self.columns.products))),
                 x[-1],

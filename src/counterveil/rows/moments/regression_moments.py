@@ -179,8 +179,8 @@ class WorkingRows:
 
     def working(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
         """Yield working rows (size, rows) before they are weighted, and their weights, a block at a time."""
-        for part in records.parts():
-            yield self._with_weights(self.columns.block(part))
+        for block in records.parts():
+            yield self._with_weights(self.columns.block(block))
 
     @property
     def basis(self) -> Floats:
@@ -207,8 +207,8 @@ def column_sums(records: TableRecords, columns: Columns) -> Sums:
     """Return sums of columns and of their squares, in steps of 2**-TERM_BITS."""
     first = WholeSum()
     second = WholeSum()
-    for part in records.parts():
-        x = steps(columns.block(part), TERM_BITS).astype(np.int64)
+    for block in records.parts():
+        x = steps(columns.block(block), TERM_BITS).astype(np.int64)
         first.add(x.sum(axis=0))
         second.add((x * x).sum(axis=0))
     return first.whole(), second.whole()
@@ -255,8 +255,8 @@ def limit_counts(records: TableRecords, rows: WorkingRows) -> Sums:
     watched = np.flatnonzero(rows.numbers)
     lengths = np.zeros(len(LENGTHS) + 1, dtype=np.int64)
     windows = np.zeros((len(watched), len(WINDOWS) + 1), dtype=np.int64)
-    for part in records.parts():
-        u, z = rows.unweighted(rows.columns.block(part))
+    for block in records.parts():
+        u, z = rows.unweighted(rows.columns.block(block))
         cells = np.searchsorted(LENGTHS * rows.default_length, rows.lengths(u, z))
         lengths += np.bincount(cells, minlength=len(lengths))
         for place, column in enumerate(watched):
@@ -282,5 +282,5 @@ def release_row_moments(gate: Gate, name: str, records: Records, rows: WorkingRo
 
 def weighted_rows(records: TableRecords, rows: WorkingRows) -> Iterator[Floats]:
     """Yield the weighted rows, a block at a time."""
-    for part in records.parts():
-        yield rows.weighted(rows.columns.block(part))
+    for block in records.parts():
+        yield rows.weighted(rows.columns.block(block))

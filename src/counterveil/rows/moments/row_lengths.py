@@ -24,5 +24,5 @@ def release_length_counts(gate: Gate, records: Records, standard: Standard, pure
 def length_counts(records: TableRecords, standard: Standard) -> Sums:
     """Return the counts of one table."""
     size = records.features.size
-    lengths = (squared_lengths(standard.coordinates(part.x)) / size for part in records.parts())
+    lengths = (squared_lengths(standard.coordinates(block.x)) / size for block in records.parts())
     return (counts_between(EDGES, lengths, "left"),)

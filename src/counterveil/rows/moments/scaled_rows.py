@@ -61,10 +61,10 @@ class ScaledRows:
 
     def blocks(self, records: TableRecords) -> Iterator[Block]:
         """Yield u, the place of the arm and v of all rows, a block at a time."""
-        for part in records.parts():
-            arm = part.batch.arm[part.rows].astype(np.float64)
-            y = part.y
-            yield part.u(self.standard), arm, (y - self.centre) / self.unit
+        for block in records.parts():
+            arm = block.batch.arm[block.rows].astype(np.float64)
+            y = block.y
+            yield block.u(self.standard), arm, (y - self.centre) / self.unit
 
 
 def over_scaled(records: TableRecords, kernel: Kernel, rows: ScaledRows, *arguments: Any) -> Sums:

@@ -99,7 +99,7 @@ class PredictedSteps:
 
 def residual_arm_sums(records: TableRecords, prediction: PredictedSteps) -> Sums:
     """Return both arms' totals of outcomes less what is predicted of them, moved by the bound to start at zero."""
-    residuals = [part.steps - prediction.steps(part) + prediction.bound_steps for part in records.parts()]
+    residuals = [block.steps - prediction.steps(block) + prediction.bound_steps for block in records.parts()]
     return (arm_totals(records.table.treated, np.concatenate(residuals)).sums,)
 
 
