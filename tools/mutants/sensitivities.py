@@ -279,7 +279,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "scores.whole_steps",
-        "np.clip(np.nan_to_num(part), -1.0, 1.0)",
+        "np.clip(np.nan_to_num(terms), -1.0, 1.0)",
         "np.nan_to_num(part)",
         _rows("moments/record_moments"),
         "unit/estimators/moments/test_doubly_robust.py",

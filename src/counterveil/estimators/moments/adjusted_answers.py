@@ -1,4 +1,5 @@
-"""What answers adjusted by moments by arm share: features and budget, refusals, and what they say of themselves."""
+"""What answers adjusted by moments by arm share: features and budget, refusals, and what they say of
+themselves."""
 
 from __future__ import annotations
 

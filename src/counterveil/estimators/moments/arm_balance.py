@@ -1,4 +1,5 @@
-"""How alike two private arms are: standardised differences of covariates, and a score along which arms are counted.
+"""How alike two private arms are: standardised differences of covariates, and a score along which arms are
+counted.
 
 From released sums of both arms (`rows.moments.balance_sums`) come means m_a and variances s_a^2 of every
 column, and

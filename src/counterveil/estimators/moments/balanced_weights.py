@@ -1,4 +1,5 @@
-"""Weights that balance an arm against the people asked about, and what errors of weights and lines leave together.
+"""Weights that balance an arm against the people asked about, and what errors of weights and lines leave
+together.
 
 Weights of arm a are lines in the covariates,
 

@@ -1,13 +1,13 @@
 """Where scores are clipped before they are summed by cell, from a released histogram of them or without one.
 
-With C the clip, u the noise of a sum of scores clipped at one, n the rows of a cell and V the variance of scores, the
-error of a cell's mean is about
+With C the clip, u the noise of a sum of scores clipped at one, n the rows of a cell and V the variance of
+scores, the error of a cell's mean is about
 
     V / n + (C u / n)^2 + (what the clip loses)^2,
 
-whose least value gives the clip. Everything is post-processing of released numbers, in units of scores (outcomes in
-half their range). The numbers of this rule were chosen on designs of `experiments/groups`; they steer the lengths of
-intervals, and privacy does not depend on them.
+whose least value gives the clip. Everything is post-processing of released numbers, in units of scores
+(outcomes in half their range). The numbers of this rule were chosen on designs of `experiments/groups`; they
+steer the lengths of intervals, and privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Numbers, sums and squares of scores by cell as they were released, and the errors of means that are made of them.
+"""Numbers, sums and squares of scores by cell as they were released, and the errors of means that are made of
+them.
 
-With L, M and H the released terms of a cell, each with noise of standard deviation s, and scores clipped to C,
+With L, M and H the released terms of a cell, each with noise of standard deviation s, and scores clipped to
+C,
 
     N = L + M + H,    S = (H - L) C,    Q = (L - M + H) C^2
 
-have noise of standard deviations sqrt(3) s, sqrt(2) s C and sqrt(3) s C^2. Scores of models are divided by their mean
-information, by which they move where effects do. Everything is post-processing of released numbers.
+have noise of standard deviations sqrt(3) s, sqrt(2) s C and sqrt(3) s C^2. Scores of models are divided by
+their mean information, by which they move where effects do. Everything is post-processing of released
+numbers.
 """
 
 from __future__ import annotations

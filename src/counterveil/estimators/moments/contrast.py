@@ -1,20 +1,21 @@
 """The comparison of two private arms: a contrast centred by released numbers.
 
-With t private, the number treated is private too, so that dividing by it is not free. The share treated q is released
-first, and a centre c of the outcomes; the mean of
+With t private, the number treated is private too, so that dividing by it is not free. The share treated q is
+released first, and a centre c of the outcomes; the mean of
 
     psi = t (y - c) / q - (1 - t) (y - c) / (1 - q)
 
-then differs from the difference in means only by the product of two errors: that of q, and the distance of c from
-(1 - q) m_1 + q m_0. A pooled centre is the mean outcome of everyone. A centre of both arms is made of their means,
-which cost one sum together and centre arms of unequal size rightly however large the effect is
+then differs from the difference in means only by the product of two errors: that of q, and the distance of c
+from (1 - q) m_1 + q m_0. A pooled centre is the mean outcome of everyone. A centre of both arms is made of
+their means, which cost one sum together and centre arms of unequal size rightly however large the effect is
 (docs/decisions/0010-contrast.md).
 
-With q known, psi would be the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred outcomes, whose
-variance has chance in the number treated in it: a declared share is joined with the released one instead.
+With q known, psi would be the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred
+outcomes, whose variance has chance in the number treated in it: a declared share is joined with the released
+one instead.
 
-Numbers of this module that are choices were found by `python -m experiments.record_level.centres`; the privacy does not
-depend on them.
+Numbers of this module that are choices were found by `python -m experiments.record_level.centres`; the
+privacy does not depend on them.
 """
 
 from __future__ import annotations

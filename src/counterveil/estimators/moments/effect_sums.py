@@ -1,7 +1,8 @@
 """Sums of (effect - cost) over cells of private records, for what rules of treatment gain.
 
-With psi a row's score, n the rows of all and cost c, the mean over everyone of (psi - c) times a flag of cells is a sum
-of released numbers, whatever the weights of cells are: gains, areas under curves and their errors follow without cost.
+With psi a row's score, n the rows of all and cost c, the mean over everyone of (psi - c) times a flag of
+cells is a sum of released numbers, whatever the weights of cells are: gains, areas under curves and their
+errors follow without cost.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The doubly robust score of models of treatment and outcome that are fitted to noisy moments of all records.
 
-Centres, lengths of rows, second moments of covariates, treatment and outcome, then moments of residuals are released,
-which make two linear models with one effect in common. What their errors add to the mean score of a group is a variance
-and a bias, from released numbers. The numbers of this module that are choices were set on designs of
-`experiments/groups`; privacy does not depend on them.
+Centres, lengths of rows, second moments of covariates, treatment and outcome, then moments of residuals are
+released, which make two linear models with one effect in common. What their errors add to the mean score of a
+group is a variance and a bias, from released numbers. The numbers of this module that are choices were set on
+designs of `experiments/groups`; privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Which form of scores groups and policies of records are answered with, from public numbers alone.
 
-Without a declared trial confounders are adjusted for. In a trial sums by arm and adjusted scores are compared by the
-variance of a group's effect that is supposed beforehand,
+Without a declared trial confounders are adjusted for. In a trial sums by arm and adjusted scores are compared
+by the variance of a group's effect that is supposed beforehand,
 
     sampling + noise:    V / (e (1 - e)) / n + (noise of a cell's sums)^2,
 
-with e the share treated, n the rows of a group and V the variance of outcomes. What is supposed steers the choice;
-privacy and intervals do not rest on it.
+with e the share treated, n the rows of a group and V the variance of outcomes. What is supposed steers the
+choice; privacy and intervals do not rest on it.
 """
 
 from __future__ import annotations

@@ -2,16 +2,15 @@
 
     effect = r_1 - r_0,    r_a = sum N / sum D over the people of arm a,
 
-with N a person's numerator and D their denominator. Both sums of an arm are released, then the sum of squared residuals
-N - r_a D around the released ratio, which is the sampling variance of the numerator of Fieller's statistic. Where arms
-are public each arm spends the whole budget on its own people. The variance is that of the delta method for metrics
-whose unit of analysis is not that of randomisation [1]_; the interval is Fieller's [2]_, which stays right where a
-denominator is hardly larger than its noise.
+with N a person's numerator and D their denominator. Both sums of an arm are released, then the sum of squared
+residuals N - r_a D around the released ratio, which is the sampling variance of the numerator of Fieller's
+statistic. Where arms are public each arm spends the whole budget on its own people. The variance is that of
+the delta method for metrics whose unit of analysis is not that of randomisation [1]_; the interval is
+Fieller's [2]_, which stays right where a denominator is hardly larger than its noise.
 
-References
-----------
-.. [1] Deng, A., Knoblich, U. and Lu, J. (2018). Applying the delta method in metric analytics. KDD '18, 233-242.
-.. [2] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16, 175-185.
+References ---------- .. [1] Deng, A., Knoblich, U. and Lu, J. (2018). Applying the delta method in metric
+analytics. KDD '18, 233-242. .. [2] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16,
+175-185.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Means of several arms where everything about a person is private: one vector, for one outcome or several."""
+"""Means of several arms where everything about a person is private: one vector, for one outcome or
+several."""
 
 from __future__ import annotations
 

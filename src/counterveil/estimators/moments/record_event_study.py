@@ -1,7 +1,9 @@
-"""Effects by period where everything about a person is private: a centred contrast of changes for each period.
+"""Effects by period where everything about a person is private: a centred contrast of changes for each
+period.
 
-The share treated is released once, and then for each period a centre, the contrast of the changes since the reference
-period and its second moment. A person is in all of them, so that the budget is divided: of Gaussian noise, its square.
+The share treated is released once, and then for each period a centre, the contrast of the changes since the
+reference period and its second moment. A person is in all of them, so that the budget is divided: of Gaussian
+noise, its square.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Effects of groups of people where everything about a person is private, the group included.
 
-A group's effect is the difference of its arms' mean outcomes, or the mean of its people's doubly robust scores.
-Numbers, sums and squares of all groups are one release; a mean is a noisy sum over a noisy number, whose interval is
-Fieller's.
+A group's effect is the difference of its arms' mean outcomes, or the mean of its people's doubly robust
+scores. Numbers, sums and squares of all groups are one release; a mean is a noisy sum over a noisy number,
+whose interval is Fieller's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Effects on several outcomes where everything about a person is private.
 
-The share treated is released once; then the mean of everyone, the centred contrast and its second moment of all
-outcomes, each of the three for all outcomes together.
+The share treated is released once; then the mean of everyone, the centred contrast and its second moment of
+all outcomes, each of the three for all outcomes together.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Second moments of all columns of private records, released twice, for every regression among them.
 
-Centres and scales come first. Then the matrix is released twice: a first time with a small part of the budget, to know
-which combinations of the columns are uncorrelated and what the columns leave of each response, and a second time in
-these. Before either, counts say how long rows are.
+Centres and scales come first. Then the matrix is released twice: a first time with a small part of the
+budget, to know which combinations of the columns are uncorrelated and what the columns leave of each
+response, and a second time in these. Before either, counts say how long rows are.
 
-Numbers of this module that are choices, and not derived, were set on the tuning designs of `experiments/regressions`;
-privacy does not depend on them.
+Numbers of this module that are choices, and not derived, were set on the tuning designs of
+`experiments/regressions`; privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from counterveil.rows.moments.regression_moments import (
     LENGTHS,
     WINDOWS,
     LimitCounts,
-    WorkingRows,
     release_column_moments,
     release_limit_counts,
     release_row_moments,
 )
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
@@ -42,6 +42,8 @@ _LEAST_VARIANCE = 1e-4
 _NOISE_KEPT = 1.0
 # Least variance of a combination of standardised columns that is stretched to one.
 _LEAST_EIGENVALUE = 0.02
+# What responses add to the squared length of a row, in parts of what the other columns have.
+_RESPONSES = 0.75
 # Combinations beyond this condition number cannot be turned back into columns.
 _WORST_MIX = 1e12
 
@@ -111,8 +113,16 @@ def cut_rows(counts: LimitCounts, rows: WorkingRows, design: RowPlan) -> tuple[W
         windows[column] = max(window, design.least_window)
     edges = rows.default_length * np.append(LENGTHS, LENGTHS[-1])
     length, longer = first_few(counts.lengths, counts.variance, long * n, shown=SHOWN, edges=edges)
-    cut = rows.cut(windows, length)
+    cut = cut_to(rows, windows, length)
     return cut, min(max(longer / n, 0.0), 1.0) if cut.length < cut.longest else 0.0
+
+
+def cut_to(rows: WorkingRows, windows: Floats, length: float) -> WorkingRows:
+    """Return the rows with windows and a length, and factors that leave responses their part of it."""
+    cut = replace(rows, windows=windows, length=min(length, rows.longest))
+    bounds = cut.bounds
+    most = sqrt(_RESPONSES * cut.length / max(int(np.count_nonzero(bounds)), 1))
+    return replace(cut, factors=most / np.maximum(bounds, most))
 
 
 def mixed(first: ReleasedMoments, signal: float = 0.0) -> WorkingRows:

@@ -1,7 +1,7 @@
 """`moments`: what is released once for every regression, and what the answer says of it.
 
-Where records are private all second moments are released, where outcomes alone are, those with the outcome; robust
-errors of named regressions are released at a price of their own.
+Where records are private all second moments are released, where outcomes alone are, those with the outcome;
+robust errors of named regressions are released at a price of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from counterveil.errors import refusal
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.moments.regression import PAGES, ReleasedMoments, release_regression_moments
+from counterveil.estimators.moments.regression_basis import basis_of
 from counterveil.estimators.moments.regression_outcomes import OutcomeMoments, release_outcome_moments
 from counterveil.estimators.moments.regression_plan import MOST_NOISE, RowPlan, outcome_plan
 from counterveil.estimators.moments.regression_sandwich import PAGE as ROBUST_PAGE
@@ -27,7 +28,7 @@ from counterveil.results.question import Question
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
 from counterveil.rows.moments.outcome_moments import OutcomeRows
 from counterveil.rows.moments.regression_columns import Columns
-from counterveil.rows.moments.regression_moments import WorkingRows
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
 from counterveil.session import Gate
@@ -170,7 +171,7 @@ def _of_records(moments: ReleasedMoments) -> _Released:
     return _Released(
         matrix=moments.matrix,
         noise=noise,
-        basis=rows.basis,
+        basis=basis_of(rows),
         releases=releases,
         weighted_down=share,
         clipped=clipped,
@@ -196,7 +197,7 @@ def _of_outcomes(moments: OutcomeMoments) -> _Released:
     return _Released(
         matrix=moments.matrix,
         noise=moments.noise,
-        basis=rows.basis(),
+        basis=basis_of(rows),
         releases=releases,
         weighted_down=moments.weighted_down,
         clipped=clipped,

@@ -1,4 +1,5 @@
-"""The columns that a study and the arguments of `moments` declare: covariates, arms, outcomes, logarithms, products.
+"""The columns that a study and the arguments of `moments` declare: covariates, arms, outcomes, logarithms,
+products.
 
 Reads declarations alone; what a row holds in each column stands in `rows.moments.regression_columns`.
 """

@@ -1,11 +1,12 @@
 """Second moments of public columns with private outcomes, for every regression of the outcome on them.
 
-Covariates, arms and their moments are public, and public columns are made uncorrelated exactly. What is released are
-the outcome's mean and mean square, then, twice, counts of residuals by size and moments of the public columns with the
-residual of the outcome: around its mean, and around the prediction that the first of them give.
+Covariates, arms and their moments are public, and public columns are made uncorrelated exactly. What is
+released are the outcome's mean and mean square, then, twice, counts of residuals by size and moments of the
+public columns with the residual of the outcome: around its mean, and around the prediction that the first of
+them give.
 
-Numbers of this module that are choices, and not derived, were set on the tuning designs of `experiments/regressions`;
-privacy does not depend on them.
+Numbers of this module that are choices, and not derived, were set on the tuning designs of
+`experiments/regressions`; privacy does not depend on them.
 """
 
 from __future__ import annotations

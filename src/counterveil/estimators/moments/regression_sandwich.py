@@ -1,8 +1,9 @@
-"""The middle of a regression's sandwich, for errors of unequal variance (HC1), from released moments and two releases.
+"""The middle of a regression's sandwich, for errors of unequal variance (HC1), from released moments and two
+releases.
 
-Least squares of the released moments gives T, which makes regressors uncorrelated, and the residual's weights; counts
-of the squared lengths of rows w = q T x e then say where few rows are longer, and the mean of w w' is released of rows
-shortened to that length.
+Least squares of the released moments gives T, which makes regressors uncorrelated, and the residual's
+weights; counts of the squared lengths of rows w = q T x e then say where few rows are longer, and the mean of
+w w' is released of rows shortened to that length.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from counterveil.estimators.moments.scaling import first_few
 from counterveil.inference.moments import NoisyMoments, least_squares
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.moments.outcome_moments import OutcomeRows
-from counterveil.rows.moments.regression_moments import WorkingRows
 from counterveil.rows.moments.robust_moments import Sandwich
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 

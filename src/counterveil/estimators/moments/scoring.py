@@ -1,8 +1,9 @@
-"""Effects of public cells of records: which releases a form of scores needs, what they pay, and what comes of them.
+"""Effects of public cells of records: which releases a form of scores needs, what they pay, and what comes of
+them.
 
-The forms are the plain score of a trial ("scores"), outcomes of the arms of every cell ("arms") and the doubly robust
-score of two models ("adjusted"). A form releases what its score needs (shares, means, models), a histogram of scores
-for their clip, then number, sum and squares of clipped scores in every cell.
+The forms are the plain score of a trial ("scores"), outcomes of the arms of every cell ("arms") and the
+doubly robust score of two models ("adjusted"). A form releases what its score needs (shares, means, models),
+a histogram of scores for their clip, then number, sum and squares of clipped scores in every cell.
 """
 
 from __future__ import annotations

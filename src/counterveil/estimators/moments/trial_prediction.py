@@ -1,12 +1,13 @@
 """A prediction of a trial's outcomes along one direction of covariates, made of released moments.
 
-The direction is that of the cross moments of standardised covariates with outcomes ("line"), or of the coefficients
-that all second moments give ("gram"); where it could be noise it is none. Outcomes are then regressed on places along
-it, with a slope that is shrunk by the noise's share, and predictions are cut to a bound of least expected error. In a
-trial treatment does not depend on covariates, so that a poor prediction leaves the interval longer, never wrong.
+The direction is that of the cross moments of standardised covariates with outcomes ("line"), or of the
+coefficients that all second moments give ("gram"); where it could be noise it is none. Outcomes are then
+regressed on places along it, with a slope that is shrunk by the noise's share, and predictions are cut to a
+bound of least expected error. In a trial treatment does not depend on covariates, so that a poor prediction
+leaves the interval longer, never wrong.
 
-Outcomes are in units of half their range around its middle. The numbers of this module that are choices were set on
-seeds below 10 of `python -m experiments.every_method.trials`; the privacy does not depend on them.
+Outcomes are in units of half their range around its middle. The numbers of this module that are choices were
+set on seeds below 10 of `python -m experiments.every_method.trials`; the privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from counterveil.rows.counts import release_counts
 from counterveil.rows.moments.grams import release_products
 from counterveil.rows.moments.outcome_moments import OutcomeRows
 from counterveil.rows.moments.regression_columns import combined, squared
-from counterveil.rows.moments.regression_moments import WorkingRows
 from counterveil.rows.moments.scores import counts_between
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.records import Records, TableRecords
 from counterveil.session import Gate, ReleasedVector
 
