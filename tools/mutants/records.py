@@ -58,7 +58,7 @@ RECORDS: tuple[Mutant, ...] = (
     _of("balanced_weights._overlapping", "[p[0], -p[1]]", "[p[1], -p[0]]", _ARM_MODELS),
     _of("far_lost", "total += share * np.maximum", "total += np.maximum", _ARM_MODELS),
     _of("score_clip._held", "return HELD * np.where", "return 0 * np.where", _ARM_MODELS),
-    _of("longest_weighted", "rows.farthest_outcome + ", "", _ARM_MODELS),
+    _of("longest_weighted", "farthest_outcome + ", "", _ARM_MODELS),
     _of(
         "score_clip.chosen_clip",
         "< cells, sizes.counts, 0.0)",

@@ -84,14 +84,14 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "return width / (2 * rows)",
         _unit("moments/contrast"),
     ),
-    _of("RatioSums.total", "max(same_arm, other_arm)", "same_arm", _unit("moments/release_chains")),
+    _of("ArmRatios.sums_l1", "max(same_arm, other_arm)", "same_arm", _unit("moments/release_chains")),
     _of(
-        "RatioSums.length",
+        "ArmRatios.sums_l2",
         "max(same_arm, 2 * other_arm)",
         "max(same_arm, other_arm)",
         _unit("moments/release_chains"),
     ),
-    _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
+    _of("ArmRatios.largest_square", "max(", "min(", _unit("moments/release_chains")),
     _of(
         "PeriodComparisons.release",
         "largest * width)",

@@ -48,8 +48,8 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of(
         "ArmRatios.squares",
-        "2 * unit * step * products",
-        "unit * step * products",
+        "2 * unit_n * step * products",
+        "unit_n * step * products",
         "unit/estimators/moments/test_release_chains.py",
     ),
     # Cells of groups.

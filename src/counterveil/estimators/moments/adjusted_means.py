@@ -35,6 +35,7 @@ from counterveil.estimators.moments.adjusted_answers import (
 from counterveil.estimators.moments.arm_chain import ArmDesign, arms_affordable
 from counterveil.estimators.moments.arm_models import ArmModels, arm_models
 from counterveil.estimators.moments.balanced_weights import expected_shared
+from counterveil.estimators.moments.longest_score import longest_weighted
 from counterveil.estimators.moments.score_clip import (
     LARGEST_WEIGHT_SDS,
     SIZES,
@@ -56,7 +57,7 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
 from counterveil.rows.moments.cell_sums import SCORE_TERMS
-from counterveil.rows.moments.score_sizes import longest_weighted, release_sizes
+from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import OwnScore, release_own_scores
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records

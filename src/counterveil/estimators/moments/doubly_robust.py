@@ -43,6 +43,7 @@ from counterveil.estimators.moments.arm_models import ArmModels, arm_models
 from counterveil.estimators.moments.balanced_weights import expected_shared
 from counterveil.estimators.moments.confounding_bound import with_confounding_bound
 from counterveil.estimators.moments.contrast import ARMS, POOLED, compare, is_worthwhile
+from counterveil.estimators.moments.longest_score import longest_score
 from counterveil.estimators.moments.score_clip import (
     LARGEST_WEIGHT_SDS,
     SIZES,
@@ -59,7 +60,7 @@ from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.rows.moments.score_sizes import longest_score, release_sizes
+from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import ScoreMoments, release_arm_score
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records

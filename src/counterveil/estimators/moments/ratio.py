@@ -51,7 +51,8 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
     rows = public.rows
     design = ratio_design(study, question)
     noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
-    bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
+    sums_bound = design.sums_l2 if design.gaussian else design.sums_l1
+    residuals_bound = design.residuals_l2 if design.gaussian else design.residuals_l1
 
     def estimate(gate: Gate) -> Facts:
         ratios = [noisy_ratio(design, released, rows) for released in design.release(gate)]
@@ -66,11 +67,11 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
             releases=(
                 (
                     "sums of numerator and denominator of both arms",
-                    f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
+                    f"{norm}sensitivity {float(sums_bound):.6g}, scaled",
                 ),
                 (
                     "sums of squared residuals of both arms",
-                    f"{norm}sensitivity {float(bounds[1]):.6g}, scaled",
+                    f"{norm}sensitivity {float(residuals_bound):.6g}, scaled",
                 ),
             ),
             not_covered=(*causal_caveats(study, question.estimand), Caveat.OWN_RATIOS),
@@ -108,12 +109,14 @@ def ratio_design(study: Study, question: Question) -> ArmRatios:
     ratio = abs((numerator[0] + numerator[1]) / (denominator[0] + denominator[1]))
     widths = [ends[1] - ends[0] if public_arms else max(map(abs, ends)) for ends in (numerator, denominator)]
     worth = (float(widths[0]), float(max(ratio, _LEAST_RATIO) * widths[1]))
-    powers = [each ** (0.5 if gaussian else 2 / 3) for each in worth]
-    part = Fraction(min(max(powers[0] / sum(powers), _LEAST_PART), _MOST_PART)).limit_denominator(10**4)
+    powers = [amount ** (0.5 if gaussian else 2 / 3) for amount in worth]
+    numerator_part = Fraction(min(max(powers[0] / sum(powers), _LEAST_PART), _MOST_PART)).limit_denominator(
+        10**4
+    )
     return ArmRatios(
         numerator,
         denominator,
-        weights=(part / widths[0], (1 - part) / widths[1]),
+        weights=(numerator_part / widths[0], (1 - numerator_part) / widths[1]),
         public_arms=public_arms,
         gaussian=gaussian,
     )
