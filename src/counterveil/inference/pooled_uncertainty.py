@@ -1,4 +1,15 @@
-"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md."""
+"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md.
+
+With weights w_j that add up to one, sampling variances v_j, noises N_j and bounds of bias c_j of the sites,
+the error of sum_j w_j e_j is
+
+    a normal part of variance sum_j w_j^2 v_j + tau^2 sum_j w_j^2,
+    noise sum_j w_j N_j,
+    bias at most sum_j w_j c_j,
+
+tau^2 being the variance between sites, 0 but for random effects. Sites hold different people and draw their
+own noise, so that their errors are independent. Everything is in units of the estimate or their square.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +55,7 @@ class PooledUncertainty:
     @property
     def noise(self) -> NoiseDistribution | None:
         """Distribution of the pooled privacy noise; None for no noise."""
-        return weighted_sum(np.array(self.weights), [known.noise for known in self.sites])
+        return weighted_sum(np.array(self.weights), [site.noise for site in self.sites])
 
     @property
     def sampling_sd(self) -> float:
@@ -54,13 +65,13 @@ class PooledUncertainty:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise; infinite where a site's is."""
-        return sqrt(self._sum([known.noise_sd**2 for known in self.sites]))
+        return sqrt(self._sum([site.noise_sd**2 for site in self.sites]))
 
     @property
     def total_sd(self) -> float:
         """Standard deviation of all errors together, differences between sites included."""
-        own = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
-        return own if self.between_sites is None else max(own, self.between_sites.std_error)
+        errors = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
+        return errors if self.between_sites is None else max(errors, self.between_sites.std_error)
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part that an interval is built on.
@@ -75,15 +86,15 @@ class PooledUncertainty:
         float
             Standard deviation, in units of the estimate.
         """
-        own = self._together(alpha).known_sd(alpha) ** 2
+        variance = self._together(alpha).known_sd(alpha) ** 2
         if self.steadied is not None:
-            own = max(own, self._least(alpha, own, self.steadied))
-        return sqrt(own + self._between())
+            variance = max(variance, self._least(alpha, variance, self.steadied))
+        return sqrt(variance + self._between())
 
     @property
     def bias(self) -> float:
         """Bound of an error that no averaging removes: the weighted mean of those of the sites."""
-        return float(np.dot(self.weights, [known.bias for known in self.sites]))
+        return float(np.dot(self.weights, [site.bias for site in self.sites]))
 
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`.
@@ -99,9 +110,9 @@ class PooledUncertainty:
             Half-width, in units of the estimate.
         """
         alpha = 1 - level
-        own = half_width(self.known_sd(alpha), self.noise, alpha)
+        half = half_width(self.known_sd(alpha), self.noise, alpha)
         return self.bias + (
-            own if self.between_sites is None else max(own, self.between_sites.half_width(level))
+            half if self.between_sites is None else max(half, self.between_sites.half_width(level))
         )
 
     def prediction_half_width(self, level: float) -> float | None:
@@ -119,9 +130,9 @@ class PooledUncertainty:
         """
         if self.between_sites is None:
             return None
-        known = sqrt(self.known_sd(1 - level) ** 2 + self.between)
+        sd = sqrt(self.known_sd(1 - level) ** 2 + self.between)
         return self.bias + max(
-            self.between_sites.prediction_half_width(level), half_width(known, self.noise, 1 - level)
+            self.between_sites.prediction_half_width(level), half_width(sd, self.noise, 1 - level)
         )
 
     def naive_half_width(self, level: float) -> float:
@@ -154,11 +165,11 @@ class PooledUncertainty:
         float
             Two-sided p-value, privacy noise included.
         """
-        if any(known.ball_variance for known in self.sites):
+        if any(site.ball_variance for site in self.sites):
             return p_value_from(self.half_width, distance, level, self.bias)
         beyond = max(abs(distance) - self.bias, 0.0)
-        own = min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
-        return own if self.between_sites is None else max(own, self.between_sites.p_value(beyond))
+        p = min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
+        return p if self.between_sites is None else max(p, self.between_sites.p_value(beyond))
 
     def _together(self, alpha: float) -> Uncertainty:
         """Return the average as one estimate at a level 1 - alpha.
@@ -168,20 +179,22 @@ class PooledUncertainty:
         squares = np.square(self.weights)
         return Uncertainty(
             noise=self.noise,
-            variance=self._sum([known.variance for known in self.sites]),
-            variance_cap=self._sum([known.variance_cap for known in self.sites]),
-            variance_noise=weighted_sum(squares, [known.variance_noise for known in self.sites]),
-            extra=self._sum([known.extra_at(alpha) for known in self.sites]),
+            variance=self._sum([site.variance for site in self.sites]),
+            variance_cap=self._sum([site.variance_cap for site in self.sites]),
+            variance_noise=weighted_sum(squares, [site.variance_noise for site in self.sites]),
+            extra=self._sum([site.extra_at(alpha) for site in self.sites]),
         )
 
-    def _least(self, alpha: float, own: float, steadied: tuple[float, ...]) -> float:
+    def _least(self, alpha: float, variance: float, steadied: tuple[float, ...]) -> float:
         """Return what the variance is not taken for less than, sites being steadied or enlarged on their own."""
-        found = [known.extra_at(alpha) + least for known, least in zip(self.sites, steadied, strict=True)]
-        if self._sum(found) <= own:
-            return own  # nothing below can exceed it, and enlarging every site takes time
-        parts = zip(self.sites, found, self.weights, strict=True)
+        steadied_variances = [
+            site.extra_at(alpha) + least for site, least in zip(self.sites, steadied, strict=True)
+        ]
+        if self._sum(steadied_variances) <= variance:
+            return variance  # nothing below can exceed it, and enlarging every site takes time
+        by_site = zip(self.sites, steadied_variances, self.weights, strict=True)
         return self._sum(
-            [min(known.known_sd(alpha) ** 2, most) if w > 0 else 0.0 for known, most, w in parts]
+            [min(site.known_sd(alpha) ** 2, most) if weight > 0 else 0.0 for site, most, weight in by_site]
         )
 
     def _between(self) -> float:

@@ -1,7 +1,8 @@
-"""Bounds on the numbers in another party's document, before an answer is made of it; the codec reads all the rest.
+"""Bounds on the numbers in another party's document, before an answer is made of it; the codec reads all the
+rest.
 
-A number is finite and in a range in which quantiles of its noise can be computed, quickly; a noise has a mechanism that
-is known, with its own numbers.
+A number is finite and in a range in which quantiles of its noise can be computed, quickly; a noise has a
+mechanism that is known, with its own numbers.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def check_document(document: object) -> None:
 def computed_facts(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the result in a document is computed from."""
     kind = document.get("kind")
-    own = KINDS[kind]._COMPUTED_FROM if isinstance(kind, str) and kind in KINDS else ()
-    return {name: document.get(name) for name in ("estimate", "uncertainty", "limits", "numbers", *own)}
+    further = KINDS[kind]._COMPUTED_FROM if isinstance(kind, str) and kind in KINDS else ()
+    return {name: document.get(name) for name in ("estimate", "uncertainty", "limits", "numbers", *further)}
 
 
 def _check_bounded(name: str, value: object) -> None:
@@ -94,8 +95,8 @@ def _check_bounded(name: str, value: object) -> None:
     if isinstance(value, Mapping) and "mechanism" in value:
         _check_mechanism(dict(value))
     elif isinstance(value, Mapping):
-        for own, inner in value.items():
-            _check_bounded(own, inner)
+        for inner_name, inner in value.items():
+            _check_bounded(inner_name, inner)
     elif isinstance(value, list | tuple):
         for inner in value:
             _check_bounded(name, inner)
@@ -125,10 +126,10 @@ def _check_mechanism(table: dict[str, Any]) -> None:
         _check_numbers(table, _MECHANISMS)
 
 
-def _check_numbers(table: object, known: dict[str, tuple[str, ...]]) -> None:
+def _check_numbers(table: object, mechanisms: dict[str, tuple[str, ...]]) -> None:
     name = table.get("mechanism") if isinstance(table, dict) else None
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or name not in mechanisms:
         raise UnreadableError("a noise distribution that no result has")
-    mechanism = Fields.of("a noise distribution", table, ("mechanism", *known[name]))
-    for number in known[name]:
+    mechanism = Fields.of("a noise distribution", table, ("mechanism", *mechanisms[name]))
+    for number in mechanisms[name]:
         mechanism.rational(number, *_BOUNDS[number])

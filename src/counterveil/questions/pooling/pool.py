@@ -1,4 +1,9 @@
-"""Pooled answers of several sites: `pool(...)`."""
+"""`pool(...)`: the private answers of several sites as one answer; nothing is spent.
+
+In come results, what their `to_dict` gave, or paths of files; by their kind they go to `effects` (one
+difference), `measures` (a measure of both means), `tables` (several effects) or `moments` (second moments).
+All of it is post-processing of released numbers, so that everyone keeps the guarantee of their own site.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ from counterveil.settings import WeightLimits
 def pool_one(
     results: Sources, method: str, level: float, weight_limits: WeightLimits | None
 ) -> PooledResult | PooledMeasure | PooledNumberNeededToTreat:
-    """Return the average of effects, one of each site."""
+    """Return the average of effects or of measures, one of each site."""
     sites = read_sites(results, measures=True)
     if not any(isinstance(result, MeasureResult) for _, result in sites):
         return average_of_results(sites, method, level, weight_limits)
