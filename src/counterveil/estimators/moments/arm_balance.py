@@ -1,5 +1,4 @@
-"""How alike two private arms are: standardised differences of covariates, and a score along which arms are
-counted.
+"""How alike two private arms are: standardised differences of covariates, and counts along a score.
 
 From released sums of both arms (`rows.moments.balance_sums`) come means m_a and variances s_a^2 of every
 column, and
@@ -159,8 +158,8 @@ def discriminant(moments: BalanceMoments) -> CutScore:
     """
     differences, noise = standardised_differences(moments)
     variance = moments.variances.mean(axis=0)
-    kept = differences**2 / (differences**2 + noise**2 + 1e-300)
-    weights = kept * differences / np.sqrt(variance)
+    signal = differences**2 / (differences**2 + noise**2 + 1e-300)
+    weights = signal * differences / np.sqrt(variance)
     centre = float(weights @ (moments.shares @ moments.means))
     spread = max(float(np.sqrt(weights**2 @ variance)), 1e-12)
     return CutScore(weights, centre + spread * np.asarray(ndtri(np.arange(1, CELLS) / CELLS)))

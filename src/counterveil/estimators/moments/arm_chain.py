@@ -119,10 +119,10 @@ class ArmDesign:
     @property
     def shares(self) -> dict[str, Fraction]:
         """Parts of the budget by release; what no search costs goes to the score."""
-        parts = {name: both[int(self.pure)] for name, both in _SHARES.items()}
+        thousandths = {name: both[int(self.pure)] for name, both in _SHARES.items()}
         if not self.searched:
-            parts["score"] += sum(parts.pop(name) for name in PLACES)
-        return {name: Fraction(part, 1000) for name, part in parts.items()}
+            thousandths["score"] += sum(thousandths.pop(name) for name in PLACES)
+        return {name: Fraction(share, 1000) for name, share in thousandths.items()}
 
     @property
     def histograms(self) -> tuple[str, ...]:
@@ -179,8 +179,8 @@ class ArmDesign:
         """
         least, most = _INFLATION
         low, high = _NOISY_BALL if self.pure else _NOISY
-        part = (self.noise_norm - low) / (high - low)
-        most = least + (most - least) * min(max(part, 0.0), 1.0)
+        noisiness = (self.noise_norm - low) / (high - low)
+        most = least + (most - least) * min(max(noisiness, 0.0), 1.0)
         inflation = _LEAST_INFLATION + (most - _LEAST_INFLATION) * min(max(explained, 0.0) / _EXPLAINED, 1.0)
         return (_PURE_INFLATION if self.pure else 1.0) * inflation
 

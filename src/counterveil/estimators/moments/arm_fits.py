@@ -1,5 +1,4 @@
-"""Lines of all arms from released moments by arm: an empirical Bayes fit, refined on moments of its
-residuals.
+"""Lines of all arms from released moments by arm: an empirical Bayes fit, refined on moments of residuals.
 
 Slopes b_a of the outcome on features satisfy c_a = C_a b_a + noise (`arm_moments`). They are taken to be a
 part that all arms share and a part of an arm's own, both normal around zero with variances of a grid, over

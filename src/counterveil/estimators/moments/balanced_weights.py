@@ -1,5 +1,4 @@
-"""Weights that balance an arm against the people asked about, and what errors of weights and lines leave
-together.
+"""Weights that balance an arm against the people asked about, and what errors of weights and lines leave.
 
 Weights of arm a are lines in the covariates,
 

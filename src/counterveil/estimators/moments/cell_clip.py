@@ -132,25 +132,25 @@ def chosen_clip(histogram: ScoreHistogram, score: Score, *, rows: int, cells: in
     sd = histogram.sd
     extra = score.extra
     part_reached = score.part_reached
-    seen = _shown(counts, sd)
-    if seen.sum() <= 0:
+    shown = _shown(counts, sd)
+    if shown.sum() <= 0:
         return CellClip(0.0, float(ends[-2]))
     middles = (ends[1:] + ends[:-1]) / 2
-    part = seen / seen.sum()
-    centre = part_reached * float(part @ middles)
+    weights = shown / shown.sum()
+    centre = part_reached * float(weights @ middles)
     far, near = _distances(ends, centre)
     # Within a cell scores differ by as much as it is wide: where one alone is shown that is all there is.
     width = np.interp(centre, middles, np.gradient(middles))
-    variance = part_reached * float(part @ (middles - centre) ** 2) + float(width) ** 2 / 12
+    variance = part_reached * float(weights @ (middles - centre) ** 2) + float(width) ** 2 / 12
     size = rows / cells
-    furthest = max(float(far[seen > 0].max()), 3 * sqrt(variance))
+    furthest = max(float(far[shown > 0].max()), 3 * sqrt(variance))
     sizes = np.geomspace(_NEAREST * sqrt(variance), max(furthest, float(ends[-2])), 48)
-    held = beyond(counts, sd, np.where(seen == 0, np.abs(middles - centre), 0.0), sizes) / rows
+    held = beyond(counts, sd, np.where(shown == 0, np.abs(middles - centre), 0.0), sizes) / rows
     hidden = HELD * np.minimum(held, score.unseen(variance) / (4 * sizes))
     # Scores of a cell are supposed to fill it evenly.
     over = np.clip(far - sizes[:, None], 0.0, far - near)
     cut = over**2 / (2 * (far - near)) + np.maximum(near - sizes[:, None], 0.0)
-    lost = cut @ part * min(cells, _ONE_OF) * part_reached
+    lost = cut @ weights * min(cells, _ONE_OF) * part_reached
     errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * lost) ** 2 + hidden**2
     best = max(float(sizes[np.argmin(errors)]), min(free_clip(variance, extra, size, unit), furthest))
     return CellClip(centre, best, float(np.interp(best, sizes, lost)), float(np.interp(best, sizes, hidden)))
@@ -176,5 +176,5 @@ def _shown(counts: Floats, sd: float) -> Floats:
         low -= 1
     while high < len(counts) - 1 and counts[high + 1] > _SEEN * sd:
         high += 1
-    places = np.arange(len(counts))
-    return np.where((places >= low) & (places <= high), np.maximum(counts, 0.0), 0.0)
+    cells = np.arange(len(counts))
+    return np.where((cells >= low) & (cells <= high), np.maximum(counts, 0.0), 0.0)

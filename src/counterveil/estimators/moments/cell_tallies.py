@@ -1,5 +1,4 @@
-"""Numbers, sums and squares of scores by cell as they were released, and the errors of means that are made of
-them.
+"""Numbers, sums and squares of scores by cell as they were released, and the errors of the means they make.
 
 With L, M and H the released terms of a cell, each with noise of standard deviation s, and scores clipped to
 C,
@@ -137,10 +136,10 @@ def _tallies(sums: CellScores, released: Floats, sd: float, clip: CellClip) -> T
 def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
     """Return the cells with scores divided by their mean information, so that they move as much as effects do."""
     count = sqrt(len(cells.sizes))
-    whole = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
-    noise = (sd * count / whole) ** 2
+    rows = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
+    noise = (sd * count / rows) ** 2
     part = _INFORMATION_SD**2 / (_INFORMATION_SD**2 + noise)
-    by = float(np.clip(1 + part * (float(information.sum()) / whole - 1), *_INFORMATION))
+    by = float(np.clip(1 + part * (float(information.sum()) / rows - 1), *_INFORMATION))
     means = (cells.centre + cells.totals / cells.safe_sizes) / by
     return replace(
         cells,
@@ -160,17 +159,17 @@ def cell_variances(cells: Tallies) -> Floats:
     The variance of all is taken for no less than the standard deviation of its own noise.
     """
     count = sqrt(len(cells.sizes))
-    whole = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
-    mean = float(cells.totals.sum()) / whole
-    noise = float(_squares_noise(cells, np.array(mean))) * count / whole
-    shared = max(float(cells.squares.sum()) / whole - mean**2, noise, _LEAST_VARIANCE)
+    rows = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
+    mean = float(cells.totals.sum()) / rows
+    noise = float(_squares_noise(cells, np.array(mean))) * count / rows
+    shared = max(float(cells.squares.sum()) / rows - mean**2, noise, _LEAST_VARIANCE)
     sizes = cells.safe_sizes
     means = cells.totals / sizes
-    own = np.maximum(cells.squares / sizes - means**2, 0.0)
+    of_cells = np.maximum(cells.squares / sizes - means**2, 0.0)
     # Variances of cells are assumed to differ by about a half of what they have in common.
     noise_variance = (_squares_noise(cells, means) / sizes) ** 2
-    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + noise_variance)
-    return np.asarray(part * own + (1 - part) * shared)
+    trusted = (shared / 2) ** 2 / ((shared / 2) ** 2 + noise_variance)
+    return np.asarray(trusted * of_cells + (1 - trusted) * shared)
 
 
 def _squares_noise(cells: Tallies, m: Floats) -> Floats:

@@ -69,9 +69,9 @@ class EffectSums:
         noise = sqrt(float(weights @ weights)) * np.hypot(self.noise_sd, self.size_sd)
         # Errors of the models may go together in all cells.
         extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
-        parts = self.sizes / self.rows
+        shares = self.sizes / self.rows
         # What was clipped may all lie in the cell of the largest weight.
-        bias = self.bias * float(np.abs(weights) @ np.clip(parts, 0.0, 1.0))
+        bias = self.bias * float(np.abs(weights) @ np.clip(shares, 0.0, 1.0))
         bias += self.lost * float(np.abs(weights).max())
         return NoisyRatio(
             total=value * self.rows,
@@ -99,7 +99,7 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
     shift, extra = model_errors(cells, score)
     # Sizes add up to the public number of rows: what is missing is shared by all cells.
     sizes = cells.sizes + (rows - cells.sizes.sum()) / len(cells.sizes)
-    left = sqrt(1 - 1 / len(cells.sizes)) * cells.size_sd
+    size_sd = sqrt(1 - 1 / len(cells.sizes)) * cells.size_sd
     worth = (cells.centre + score.offset) * unit - cost
     totals = (cells.totals - shift) * unit
     squares = cells.squares * unit**2 + 2 * worth * totals + worth**2 * sizes
@@ -109,7 +109,7 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
         means=(totals + worth * sizes) / rows,
         squares=np.maximum(squares, 0.0) / rows,
         noise_sd=cells.total_sd * unit / rows,
-        size_sd=abs(worth) * left / rows,
+        size_sd=abs(worth) * size_sd / rows,
         square_sd=cells.square_sd * unit**2 / rows,
         # What was taken off a total belongs to a cell that is not smaller than its noise, and so does its variance.
         extra=extra * unit**2 * (np.clip(np.maximum(sizes, cells.safe_sizes), 0.0, rows) / rows) ** 2,

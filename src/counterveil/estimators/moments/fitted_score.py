@@ -44,8 +44,8 @@ def fitted_score(
     second = release_gram(gate, records, standard, scaling)
     assert second.matrix is not None
     nuisances = first_models(second, scaling, denoised(second.matrix, second.entry_sd))
-    for place in range(models.residual_passes):
-        name = f"residual {place + 1}"
+    for number in range(1, models.residual_passes + 1):
+        name = f"residual {number}"
         clip = residual_clip(nuisances)
         nuisances = refined(
             nuisances,
@@ -86,7 +86,7 @@ def _known_share(nuisances: Nuisances, share: float) -> Nuisances:
     """Return the models with the propensity that the design declares."""
     models = nuisances.models
     none = np.zeros_like(nuisances.models.treatment)
-    known = replace(
+    declared = replace(
         models,
         share=share,
         # Residuals are taken around effect times (t - share): what the share moves goes to the mean.
@@ -96,7 +96,7 @@ def _known_share(nuisances: Nuisances, share: float) -> Nuisances:
     )
     return replace(
         nuisances,
-        models=known,
+        models=declared,
         treatment_sd=0.0,
         gamma=0.0,
         gamma_error=0.0,

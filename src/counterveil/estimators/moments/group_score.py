@@ -1,5 +1,4 @@
-"""Scores of people whose mean over a group is its effect, and what is known of their size before they are
-summed.
+"""Scores of people whose mean over a group is its effect, and what released numbers say of their size.
 
 Outcomes are in units of half their range. How scores of rows are made stands in `rows.moments.cell_scores`;
 here is what released numbers say of them: their variance, the largest that there can be, what noise may hide

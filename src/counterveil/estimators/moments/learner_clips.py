@@ -1,4 +1,11 @@
-"""Where residuals are clipped: noisy counts of their sizes, and what a clip may take off a mean."""
+"""Where residuals of outcomes are clipped: noisy counts of their sizes, and what a clip may take off a mean.
+
+In come released counts of |v - u.w| between the `EDGES`, in half ranges of the outcome. A clip C loses about
+sum over cells of count (size - C)+ / n, or the noise in that, which is taken for a standard deviation
+(`Sizes.lost`). The clip of least (noise unit C)^2 + lost(C)^2 is chosen, since the noise of what is summed
+grows with C. Numbers that are choices were set on the designs of `experiments/cate`; privacy does not depend
+on them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A bound that no doubly robust score exceeds, from released lines and weights and the limits of rows and
-outcomes.
+"""A bound that no doubly robust score exceeds, from released lines and weights and from the limits of rows.
 
 Rows u = (1, z) keep |z_j| <= l and |z| <= L, outcomes v = (y - c) / s with y in [-1, 1]
 (`rows.moments.scaled_rows`). For a line w = (w_0, w_1), by Cauchy and Schwarz and by Hoelder,

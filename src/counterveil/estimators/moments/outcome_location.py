@@ -1,5 +1,4 @@
-"""Where private outcomes lie in their declared range: a centre, a scale and their tails, from two noisy
-histograms.
+"""Where private outcomes lie in their declared range, from two noisy histograms: centre, scale and tails.
 
 Units are half the range around its middle: outcomes are in [-1, 1]. A first histogram with cells of one width
 finds the interval that holds nearly all outcomes; a second one has narrow cells in that interval and doubling

@@ -8,13 +8,14 @@ If p is right, the second block is orthogonal to every function of covariates, s
 even where the functions cannot express the outcome; if they can, p may be wrong (Nie and Wager 2021 [1]_,
 after Robinson 1988 [2]_). The propensity is the declared share of a trial, or a regression off the moments by
 arm that the T-learner releases, whose fit is also where this one starts. In: public ranges of covariates and
-what `rows/moments/arm_statistics.py` releases. Out: a `CateModel` in units of the outcome.
+what `rows.moments.arm_statistics` releases. Out: a `CateModel` in units of the outcome.
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
 
-References ---------- .. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment
-effects. Biometrika 108,
-   299-319.
+References
+----------
+.. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment effects. Biometrika
+   108, 299-319.
 .. [2] Robinson, P. M. (1988). Root-n-consistent semiparametric regression. Econometrica 56, 931-954.
 """
 
@@ -137,8 +138,8 @@ def _shares(steps: list[str]) -> dict[str, Fraction]:
     """Return the parts of the budget by name."""
     *before, last = steps
     remaining = Fraction(100 - _MOMENTS - _INTERACTED - _SIZE, 100)
-    parts = {"moments": _MOMENTS, "interacted moments": _INTERACTED, SIZE: _SIZE}
-    shares = {name: Fraction(part, 100) for name, part in parts.items()}
+    percents = {"moments": _MOMENTS, "interacted moments": _INTERACTED, SIZE: _SIZE}
+    shares = {name: Fraction(percent, 100) for name, percent in percents.items()}
     shares |= {name: remaining * (1 - _LAST) / len(before) for name in before}
     return shares | {last: remaining * (_LAST if before else 1)}
 

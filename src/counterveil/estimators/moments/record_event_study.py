@@ -1,5 +1,4 @@
-"""Effects by period where everything about a person is private: a centred contrast of changes for each
-period.
+"""Effects by period where everything about a person is private: one centred contrast of changes a period.
 
 The share treated is released once, and then for each period a centre, the contrast of the changes since the
 reference period and its second moment. A person is in all of them, so that the budget is divided: of Gaussian

@@ -140,13 +140,13 @@ def mixed(first: ReleasedMoments, signal: float = 0.0) -> WorkingRows:
     covariance = matrix / matrix[0, 0] - np.outer(means, means)
     noise = first.sd / np.outer(first.rows.factors, first.rows.factors) / matrix[0, 0]
     mix = np.eye(len(matrix))
-    own = np.flatnonzero(~rows.explained & ~rows.joint)[1:]
-    if len(own):
-        values, vectors = np.linalg.eigh(covariance[np.ix_(own, own)])
-        least = max(_LEAST_EIGENVALUE, 2 * sqrt(len(own)) * first.sd / matrix[0, 0])
+    plain_columns = np.flatnonzero(~rows.explained & ~rows.joint)[1:]
+    if len(plain_columns):
+        values, vectors = np.linalg.eigh(covariance[np.ix_(plain_columns, plain_columns)])
+        least = max(_LEAST_EIGENVALUE, 2 * sqrt(len(plain_columns)) * first.sd / matrix[0, 0])
         root = (vectors / np.sqrt(np.clip(values, least, None))) @ vectors.T
-        mix[np.ix_(own, own)] = root
-        mix[own, 0] = -root @ means[own]
+        mix[np.ix_(plain_columns, plain_columns)] = root
+        mix[plain_columns, 0] = -root @ means[plain_columns]
     others = np.flatnonzero(~rows.numbers)[1:]
     for place in np.flatnonzero(rows.numbers):
         _leave(mix, covariance, means, noise=noise[place], place=int(place), others=others, signal=signal)

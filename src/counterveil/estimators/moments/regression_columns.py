@@ -1,5 +1,4 @@
-"""The columns that a study and the arguments of `moments` declare: covariates, arms, outcomes, logarithms,
-products.
+"""The columns that a study and the arguments of `moments` declare: covariates, arms, outcomes, products.
 
 Reads declarations alone; what a row holds in each column stands in `rows.moments.regression_columns`.
 """

@@ -81,10 +81,10 @@ class OutcomeMoments:
     @property
     def noise(self) -> Floats:
         """The standard deviation of the noise of each; none where moments are public."""
-        found = np.zeros((len(self.public) + 1,) * 2)
-        found[-1, :-1] = found[:-1, -1] = self.sd
-        found[-1, -1] = self.square_sd
-        return found
+        noise = np.zeros((len(self.public) + 1,) * 2)
+        noise[-1, :-1] = noise[:-1, -1] = self.sd
+        noise[-1, -1] = self.square_sd
+        return noise
 
 
 def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> OutcomeMoments:
@@ -96,9 +96,9 @@ def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> Ou
     rows = replace(rows, prediction=prediction)
     rows = _clipped_rows(gate, "first reach", records, rows=rows, design=design, sd=sd, mean=mean)
     first = _with_residuals(gate, "first moments", records, rows=rows, public=public, longer=longer)
-    more, residual_variance = _better_prediction(first, design)
+    step, residual_variance = _better_prediction(first, design)
     sd = sqrt(min(max(residual_variance, first.square_sd, _LEAST_OUTCOME_VARIANCE), 1.0))
-    rows = replace(rows, prediction=rows.prediction + more)
+    rows = replace(rows, prediction=rows.prediction + step)
     rows = _clipped_rows(gate, "reach", records, rows=rows, design=design, sd=sd, mean=mean)
     return _with_residuals(gate, "moments", records, rows=rows, public=public, longer=longer)
 
@@ -115,13 +115,13 @@ def _better_prediction(first: OutcomeMoments, design: RowPlan) -> tuple[Floats, 
     crossed = np.clip(first.crossed, -most, most)
     crossed = np.where(np.abs(crossed) > design.least_signal * first.sd, crossed, 0.0)
     inverse = np.linalg.pinv(first.public, rcond=_NO_VARIANCE, hermitian=True)
-    more = inverse @ crossed
+    step = inverse @ crossed
     noise = first.sd**2 * float(np.trace(inverse))
     # A prediction of which half may be noise makes what is left of outcomes longer, and clips it.
-    if crossed @ more <= 2 * noise:
-        more = np.zeros_like(more)
+    if crossed @ step <= 2 * noise:
+        step = np.zeros_like(step)
         noise = 0.0
-    return more, (first.square - crossed @ more) / first.public[0, 0] + noise
+    return step, (first.square - crossed @ step) / first.public[0, 0] + noise
 
 
 def outcome_location(gate: Gate, records: Records, columns: Columns) -> tuple[float, float]:
@@ -153,10 +153,10 @@ def public_rows(records: Records, design: RowPlan) -> tuple[OutcomeRows, Floats,
     share = next(long for least, long, _ in CUT if _relative_noise(design, size) >= least)
     # Instruments would not allow weights that depend on what they explain.
     share = 0.0 if any(design.columns.responses[: -1 - len(design.columns.arms)]) else share
-    place = int(np.flatnonzero(above <= share * n)[0]) if above[-1] <= share * n else len(EDGES) - 1
-    rows = replace(rows, length=float(EDGES[place]))
+    edge = int(np.flatnonzero(above <= share * n)[0]) if above[-1] <= share * n else len(EDGES) - 1
+    rows = replace(rows, length=float(EDGES[edge]))
     public = mean_public_products(records, rows)
-    return rows, public, float(above[place]) / n
+    return rows, public, float(above[edge]) / n
 
 
 def _relative_noise(design: RowPlan, size: int) -> float:

@@ -1,5 +1,4 @@
-"""How the budget of `moments` is divided, and whether noise would hide them: functions of public numbers
-alone.
+"""How the budget of `moments` is divided, and whether noise would hide them: public numbers alone.
 
 Numbers of this module that are choices, and not derived, were set on the tuning designs of
 `experiments/regressions`; privacy does not depend on them.

@@ -1,5 +1,4 @@
-"""The middle of a regression's sandwich, for errors of unequal variance (HC1), from released moments and two
-releases.
+"""The middle of a regression's sandwich for errors of unequal variance (HC1), from two releases.
 
 Least squares of the released moments gives T, which makes regressors uncorrelated, and the residual's
 weights; counts of the squared lengths of rows w = q T x e then say where few rows are longer, and the mean of

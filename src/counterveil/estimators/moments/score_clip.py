@@ -1,5 +1,4 @@
-"""Where doubly robust scores are clipped: as near as a noisy histogram of their sizes, and of outcomes,
-allows.
+"""Where doubly robust scores are clipped: as near as noisy histograms of their sizes and of outcomes allow.
 
 A clip c costs noise of the released mean proportional to c; what it cuts off moves the mean. With s the
 expected standard deviation of scores, n rows and u the noise of a mean of scores clipped at one, the chosen c

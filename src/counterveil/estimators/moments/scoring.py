@@ -1,5 +1,4 @@
-"""Effects of public cells of records: which releases a form of scores needs, what they pay, and what comes of
-them.
+"""Effects of public cells of records: which releases a form of scores needs, what they pay and make.
 
 The forms are the plain score of a trial ("scores"), outcomes of the arms of every cell ("arms") and the
 doubly robust score of two models ("adjusted"). A form releases what its score needs (shares, means, models),
@@ -106,8 +105,8 @@ class Scoring:
     def pages(self) -> tuple[str, ...]:
         """The proofs of what is released, and of the noise."""
         mechanisms = ("mechanisms/laplace.proof.md", "mechanisms/ball.proof.md")
-        own = (PAGE, *_MODEL_PAGES) if self.form == "adjusted" else (PAGE, _MODEL_PAGES[0])
-        return (*own, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
+        releases = (PAGE, *_MODEL_PAGES) if self.form == "adjusted" else (PAGE, _MODEL_PAGES[0])
+        return (*releases, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
 
     def _releases(self, name: str) -> bool:
         return name in dict(self.plan.amounts)
@@ -230,5 +229,6 @@ def _histogram_share(form: str, rows: int, budget: Budget, mechanism: str) -> Fr
 
 def _model_shares(models: ChainSplit) -> dict[str, Fraction]:
     """Return the shares of the models' releases, in the proportions that suit an effect on everyone."""
-    kept = {name: share for name, share in models.shares if name != "score"}
-    return {name: _MODELS * share / sum(kept.values()) for name, share in kept.items()}
+    without_score = {name: share for name, share in models.shares if name != "score"}
+    total = sum(without_score.values())
+    return {name: _MODELS * share / total for name, share in without_score.items()}

@@ -7,13 +7,14 @@ regressions,
 
 fitted to noisy second moments u u' and products u v by arm, and then to the residuals around these fits
 (`learner_fit.py`). The learner is that of Kuenzel et al. (2019) [1]_. In: public ranges of covariates and
-what `rows/moments/arm_statistics.py` releases. Out: a `CateModel` in units of the outcome.
+what `rows.moments.arm_statistics` releases. Out: a `CateModel` in units of the outcome.
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
 
-References ---------- .. [1] Kuenzel, S. R., Sekhon, J. S., Bickel, P. J. and Yu, B. (2019). Metalearners for
-estimating heterogeneous
-   treatment effects using machine learning. PNAS 116, 4156-4165.
+References
+----------
+.. [1] Kuenzel, S. R., Sekhon, J. S., Bickel, P. J. and Yu, B. (2019). Metalearners for estimating
+   heterogeneous treatment effects using machine learning. PNAS 116, 4156-4165.
 """
 
 from __future__ import annotations
@@ -137,23 +138,22 @@ def arm_system(design: LearnerDesign, moments: ArmProducts, rows: int) -> System
     basis = design.basis
     size = basis.size
     grams = list(moments.grams)
-    part = 1.0
+    noise_kept = 1.0
     if 1 < size <= _SPANNED:
         span = _span(basis)
         grams = [span.project(matrix) for matrix in grams]
-        part = span.part
-    sd = moments.entry_sd * sqrt(2 * part)
+        noise_kept = span.part
+    sd = moments.entry_sd * sqrt(2 * noise_kept)
     identity = np.eye(size)
     mixing = np.block([[identity, -identity / 2], [identity, identity / 2]])
     prior = effect_prior(basis, basis, design.length, design.length)
-    kept = tuple(positive(matrix, sd / 2) for matrix in grams)
     return System(
-        grams=kept,
+        grams=tuple(positive(matrix, sd / 2) for matrix in grams),
         mixing=mixing,
         prior=prior,
         effects=size,
         rows=rows,
-        entry_variance=moments.entry_sd**2 * part,
+        entry_variance=moments.entry_sd**2 * noise_kept,
     )
 
 
@@ -168,9 +168,9 @@ def _public_features(basis: Basis) -> Floats:
     count = 2 * basis.size * (basis.size + 1)
     uniform = public_uniforms(count, len(basis.axes), _SPAN_SEED)
     columns = {
-        axis.source: np.floor(uniform[:, place] * axis.size)
+        axis.source: np.floor(uniform[:, column] * axis.size)
         if axis.family == "labels"
-        else axis.low + axis.width * uniform[:, place]
-        for place, axis in enumerate(basis.axes)
+        else axis.low + axis.width * uniform[:, column]
+        for column, axis in enumerate(basis.axes)
     }
     return basis.features(columns)

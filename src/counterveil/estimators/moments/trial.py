@@ -1,5 +1,4 @@
-"""`method="trial"` where everything about a person is private: the plain comparison of arms, or an adjusted
-one.
+"""`method="trial"` where everything about a person is private: arms compared, adjusted for covariates or not.
 
 In a trial treatment does not depend on covariates, so that the contrast of outcomes less a prediction of them
 has the effect as its mean whatever the prediction: a good one leaves less to vary, a poor one leaves the

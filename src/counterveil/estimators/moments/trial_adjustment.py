@@ -1,5 +1,4 @@
-"""Whether a model of a trial's outcomes is worth its price, and how the budget is split between it and the
-comparison.
+"""Whether a model of a trial's outcomes is worth its price, and how the budget is split for it.
 
 All of it reads public numbers alone. Sizes are those of outcomes with standard deviation one and standardised
 covariates. With R the part of the outcome's variance that a noisy model explains, and N what noise adds to

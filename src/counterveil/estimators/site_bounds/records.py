@@ -1,5 +1,4 @@
-"""What a site may say of effects and means of private records: contrasts of trials, scores, folds, strata and
-ratios.
+"""What a site may say of effects and means of private records: contrasts, scores, folds, strata and ratios.
 
 In come a `SiteQuestion` and a site's figures in units of the outcome, out come bounds that honest figures
 keep. A contrast is the mean over n rows of

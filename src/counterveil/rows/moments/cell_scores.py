@@ -1,5 +1,4 @@
-"""Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores in every
-cell.
+"""Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores by cell.
 
 Outcomes y are in units of half their range. With t who was treated, a row's score psi is one of
 

@@ -1,5 +1,9 @@
-"""How many outcomes lie in each cell of a public or released partition of their range; one record moves two
-counts."""
+"""How many outcomes lie in each cell of a public or released partition of their range.
+
+Outcomes are in half ranges around the middle of their range, in [-1, 1]; those beyond the outermost edges
+count in the outermost cells. A row is in one cell, so that one record that is replaced moves two counts by
+one each.
+"""
 
 from __future__ import annotations
 

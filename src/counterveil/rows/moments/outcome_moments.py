@@ -1,5 +1,4 @@
-"""Moments of public columns with private outcomes: of the outcome, of residuals by size, and with the
-residual.
+"""Moments of public columns with private outcomes, of outcomes alone, and counts of residuals by size.
 
 With u a public row of a regression, q its public weight with q |u|^2 <= L, b and C released and
 rho = clip((y - b'u) / C, -1, 1), released are the means of (y, k y^2), counts of |y - b'u|, and the means of

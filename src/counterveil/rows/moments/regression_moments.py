@@ -1,5 +1,4 @@
-"""Second moments of all columns of private records: centres, counts of long rows, and the matrix of working
-rows.
+"""Second moments of all columns of private records: centres, counts of long rows, the matrix of working rows.
 
 Of n records with columns x in [-1, 1] and working rows u and w (`working_rows`), released are, in this order,
 

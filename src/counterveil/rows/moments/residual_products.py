@@ -1,5 +1,4 @@
-"""Means of u rho and of rho^2 over records, rho being the clipped residual of a released model, perhaps arm
-by arm.
+"""Means of u rho and of rho^2 over records, rho being the clipped residual of a released model.
 
 With |u| <= L and rho in [-c, c] the vector of u rho / (L c) and k rho^2 / c^2, k = 1.665, moves by 2 / n
 where one of n records changes (`residual_moments`); several arms cost what one does, since a record is in one

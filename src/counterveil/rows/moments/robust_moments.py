@@ -1,5 +1,4 @@
-"""The middle of a regression's sandwich, for errors of unequal variance: counts of its rows' lengths, and its
-mean.
+"""The middle of a regression's sandwich, for errors of unequal variance: counts of lengths, and a mean.
 
 Given the released coefficients b of a regression, rows are w = q T x e: T makes regressors x uncorrelated, e
 is what b leaves of the response, q the weight of a row. Counts of |w|^2 are released, then the mean of w w'

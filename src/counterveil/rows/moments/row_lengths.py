@@ -1,5 +1,8 @@
-"""How long standardised rows are: a histogram of |z|^2 over the number of features; one record moves two
-counts."""
+"""How long standardised rows are: a histogram of |z|^2 / p, p being the number of features.
+
+z are the features of a record, standardised by released centres and scales (`Standard`). A row is in one
+cell, so that one record that is replaced moves two counts by one each.
+"""
 
 from __future__ import annotations
 

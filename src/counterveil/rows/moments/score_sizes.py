@@ -1,5 +1,4 @@
-"""How large doubly robust scores of private records are: noisy counts of their sizes between public or
-released edges.
+"""Noisy counts of doubly robust scores of private records by their size.
 
 A score of a row follows from that row and released lines and weights (`score_sums`), in units of the released
 scale. A row is in one cell, so that one record that is replaced moves two counts by one each. Scores of the

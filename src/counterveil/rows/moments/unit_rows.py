@@ -1,5 +1,4 @@
-"""Rows of length at most one that are made of records, with their arm and outcome: by arm, or both arms in
-one.
+"""Rows of length at most one that are made of records, with their arm and outcome.
 
 With psi functions of a record's covariates, a its arm, y its outcome in half ranges around the middle of the
 range and L a public length, a `RowForm` yields blocks of (u, arm, v) with |u| <= 1 but for rounding and v in

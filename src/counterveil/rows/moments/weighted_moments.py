@@ -1,5 +1,4 @@
-"""Sums of bounded contributions of rows and of their squares, as one Gaussian vector or with noise of their
-own.
+"""Sums of bounded contributions of rows and of their squares, with one Gaussian noise or noises of their own.
 
 Contributions are in [-1, 1], in units that the caller knows; with an estimand the number treated, which the
 mean is divided by, is released too. One record moves them by `WeightedMoments`.

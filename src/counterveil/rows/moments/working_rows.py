@@ -1,5 +1,4 @@
-"""How a record's columns become a row of a regression's moment matrix, of a length that declared ranges and
-limits bound.
+"""How a record's columns become a row of a regression's moment matrix, of bounded length.
 
 With x the columns of a record in [-1, 1] (`regression_columns`), z = (x - centre) / scale and f = (1, z,
 products of z),
