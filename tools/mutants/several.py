@@ -113,7 +113,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("curve._autoc", "weights - 1.0", "weights", _GROUPS),
     # Effects as functions.
     _of("Passes.averaged", "float(share**2 @ noise)", "float(share @ noise)", _FUNCTIONS),
-    _of("fitting.effect_weights", " + (left * upper) @ left.T", "", _FUNCTIONS),
+    _of("fitting.effect_weights", " + (shrunk_away * upper) @ shrunk_away.T", "", _FUNCTIONS),
     _of("cate_model.one_effect_model", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
     _of("Look.sampling", "squares[1] * functions.squared[1]", "squares[0] * functions.squared[1]", _SERIES),
     _of("series._unshrunk", "+= look.covariance", "+= look.noise", _SERIES),

@@ -280,14 +280,14 @@ def _arm_weights(
     shared_noise = max(float(fit.first[arm]), guard.shared) * float(moments.errors[arm] * (1 / values).sum())
     best: tuple[float, ArmWeights] | None = None
     for ridge in _RIDGES:
-        kept = values / (values + ridge)
-        unbalanced = (1 - kept) * gap
+        balanced = values / (values + ridge)
+        unbalanced = (1 - balanced) * gap
         slope = gap / (values + ridge)
-        chance = float(((1 - kept) ** 2 * squared_gap).sum())
+        chance = float(((1 - balanced) ** 2 * squared_gap).sum())
         product = max(
             float(unbalanced @ slope_covariance @ unbalanced), _ALIGNMENT / len(target) * chance * error
         )
-        product += noise * float(kept**2 @ np.diag(slope_covariance))
+        product += noise * float(balanced**2 @ np.diag(slope_covariance))
         product += float(moments.errors[arm]) * float(slope @ slope) * error
         product += scaled + (share_noise + mean_noise * float(slope @ slope)) * float(fit.level_error[arm])
         spread = float(values @ slope**2)

@@ -69,8 +69,8 @@ def _expected(form: str, study: Study, question: Question, size: float) -> float
     sampling = _SD**2 / (e * (1 - e)) / size
     if form == "arms":
         sd = term_noise(question.budget, _arm_noise(question), Fraction(1), models=False) / size
-        own = (SUM_NOISE * sd) ** 2 + (COUNT_NOISE * sd * _OFF) ** 2
-        return sampling + own * (1 / e**2 + 1 / (1 - e) ** 2)
+        noise_variance = (SUM_NOISE * sd) ** 2 + (COUNT_NOISE * sd * _OFF) ** 2
+        return sampling + noise_variance * (1 / e**2 + 1 / (1 - e) ** 2)
     sd = term_noise(question.budget, question.mechanism, _CELLS, models=True) / size
     return (1 - _EXPLAINED) * sampling + (SUM_NOISE * sd * (1 + _OFF) / min(e, 1 - e)) ** 2
 

@@ -129,8 +129,12 @@ class Passes:
 
     def and_(self, products: Floats, noise: float, extra: float, lost: float) -> Passes:
         """Return the passes with one more."""
-        more = (*self.products, products), (*self.noise, noise), (*self.extra, extra)
-        return Passes(*more, (*self.lost, lost))
+        return Passes(
+            products=(*self.products, products),
+            noise=(*self.noise, noise),
+            extra=(*self.extra, extra),
+            lost=(*self.lost, lost),
+        )
 
     def averaged(self) -> tuple[Floats, float, float, float]:
         """Return the average by variances, the two parts of its variance, and what clips take off it."""
@@ -154,8 +158,8 @@ def first_fit(system: System, moments: ArmProducts, guess: float) -> tuple[Learn
         fit = fitted(system, passes, residual)
         weights = system.mixing @ fit.theta
         length = float(weights @ weights) / len(system.grams)
-        left = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
-        residual = min(max(left, _FIRST_RESIDUAL), LARGEST_RESIDUAL)
+        square = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
+        residual = min(max(square, _FIRST_RESIDUAL), LARGEST_RESIDUAL)
     return LearnerFit(fit.shrunken, fit.normal, residual), passes
 
 
@@ -186,9 +190,9 @@ def refined(
     """Return the fit with one more pass, over residuals around the last weights, of which a clip may take `lost`."""
     products = gradient.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior
-    more = passes.and_(products, gradient.sd**2, system.entry_variance * system.length(error), lost)
+    all_passes = passes.and_(products, gradient.sd**2, system.entry_variance * system.length(error), lost)
     residual = gradient.square - max(system.prediction_error(error), 0.0) / 2
-    return fitted(system, more, min(max(residual, LEAST_RESIDUAL), LARGEST_RESIDUAL)), more
+    return fitted(system, all_passes, min(max(residual, LEAST_RESIDUAL), LARGEST_RESIDUAL)), all_passes
 
 
 def fitted(system: System, passes: Passes, residual: float) -> LearnerFit:
@@ -216,8 +220,8 @@ def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> tuple[Flo
     # theta = gain @ mean, with the gain of the posterior.
     gain = shrunken.posterior @ np.linalg.solve(covariance, system.gram @ system.mixing).T
     upper = upper_variances(fit.normal, system.prior, shrunken.scales, EFFECT)
-    left = np.eye(len(upper)) - shrunken.response
-    total = gain @ covariance @ gain.T + (left * upper) @ left.T
+    shrunk_away = np.eye(len(upper)) - shrunken.response
+    total = gain @ covariance @ gain.T + (shrunk_away * upper) @ shrunk_away.T
     effect = slice(len(upper) - system.effects, None)
     private = gain @ gain.T * (noise + extra)
     return fit.theta[effect], total[effect, effect], private[effect, effect]

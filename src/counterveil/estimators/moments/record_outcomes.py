@@ -162,14 +162,14 @@ def release_effects(
     bounds = sums.bounds(share, [setting.centre for setting in settings])
     effects, squares = sums.release_contrasts(gate, bounds)
     contrasts = []
-    for index, (setting, own, effect, square) in enumerate(
+    for index, (setting, bound, effect, square) in enumerate(
         zip(settings, bounds, effects, squares, strict=True)
     ):
-        of_variance = plan.several_noise("moment", [own.second_moment / rows] * len(bounds), weights)[index]
+        of_variance = plan.several_noise("moment", [bound.second_moment / rows] * len(bounds), weights)[index]
         contrasts.append(
             (
                 Contrast(
-                    setting=setting, bounds=own, effect=effect, square=square, variance_noise=of_variance
+                    setting=setting, bounds=bound, effect=effect, square=square, variance_noise=of_variance
                 ),
                 means[index],
             )

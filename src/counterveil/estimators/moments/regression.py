@@ -148,18 +148,26 @@ def mixed(first: ReleasedMoments, signal: float = 0.0) -> WorkingRows:
         mix[np.ix_(plain_columns, plain_columns)] = root
         mix[plain_columns, 0] = -root @ means[plain_columns]
     others = np.flatnonzero(~rows.numbers)[1:]
-    for place in np.flatnonzero(rows.numbers):
-        _leave(mix, covariance, means, noise=noise[place], place=int(place), others=others, signal=signal)
+    for response in np.flatnonzero(rows.numbers):
+        _regress_response(
+            mix,
+            covariance,
+            means,
+            noise=noise[response],
+            response=int(response),
+            others=others,
+            signal=signal,
+        )
     sound = np.isfinite(mix).all() and np.linalg.cond(mix) < _WORST_MIX
     return replace(plain, mix=mix) if sound else plain
 
 
-def _leave(
+def _regress_response(
     mix: Floats,
     covariance: Floats,
     means: Floats,
     noise: Floats,
-    place: int,
+    response: int,
     others: Integers,
     signal: float,
 ) -> None:
@@ -168,12 +176,12 @@ def _leave(
     if len(others):
         values, vectors = np.linalg.eigh(covariance[np.ix_(others, others)])
         least = max(_LEAST_EIGENVALUE, 2 * sqrt(len(others)) * float(noise[0]))
-        with_response = vectors.T @ covariance[others, place]
+        with_response = vectors.T @ covariance[others, response]
         with_response *= np.abs(with_response) > signal * float(noise[0])
         coefficients[others] = vectors @ (with_response / np.clip(values, least, None))
     change = -coefficients
-    change[place] = 1.0
+    change[response] = 1.0
     change[0] = -float(change @ means) + change[0] * means[0]
-    left = float(change[1:] @ covariance[1:, 1:] @ change[1:])
-    variance = max(left, _NOISE_KEPT * float(noise[place]), _LEAST_EIGENVALUE)
-    mix[place] = change / sqrt(variance)
+    residual_variance = float(change[1:] @ covariance[1:, 1:] @ change[1:])
+    variance = max(residual_variance, _NOISE_KEPT * float(noise[response]), _LEAST_EIGENVALUE)
+    mix[response] = change / sqrt(variance)

@@ -102,10 +102,10 @@ class RowPlan:
         if self.robust:
             remaining = 1 - ROBUST_SHARE
             shares = {name: remaining * share for name, share in shares.items()}
-            each = ROBUST_SHARE / self.robust
+            of_sandwich = ROBUST_SHARE / self.robust
             for number in range(self.robust):
-                shares |= {f"robust reach {number}": each * _ROBUST_COUNTS}
-                shares |= {f"robust {number}": each * (1 - _ROBUST_COUNTS)}
+                shares |= {f"robust reach {number}": of_sandwich * _ROBUST_COUNTS}
+                shares |= {f"robust {number}": of_sandwich * (1 - _ROBUST_COUNTS)}
         counts = Kind.CELLS if self.pure else Kind.VECTOR
         kinds = {name: counts if "reach" in name else Kind.VECTOR for name in shares}
         return Plan.split(self.budget, shares, self.mechanism, kinds)

@@ -112,9 +112,13 @@ def _column_sums(columns: BalanceColumns, table: Table) -> Sums:
     for rows in _blocks(table.rows):
         steps = np.trunc(columns.values(table, rows) * 2**_BITS).astype(np.int64)
         arms = [steps[:, arm] for arm in (table.treated[rows], ~table.treated[rows])]
-        counts.add(np.array([own.shape[1] for own in arms]))
-        firsts.add(np.array([own.sum(axis=1) for own in arms]))
-        seconds.add(np.array([(own[:p] ** 2 - 2 ** (2 * _BITS - 1)).sum(axis=1) for own in arms]))
+        counts.add(np.array([columns_of_arm.shape[1] for columns_of_arm in arms]))
+        firsts.add(np.array([columns_of_arm.sum(axis=1) for columns_of_arm in arms]))
+        seconds.add(
+            np.array(
+                [(columns_of_arm[:p] ** 2 - 2 ** (2 * _BITS - 1)).sum(axis=1) for columns_of_arm in arms]
+            )
+        )
     return counts.whole(), firsts.whole(), seconds.whole()
 
 

@@ -79,7 +79,7 @@ def of_own_arm(u: Floats, arm: NDArray[np.intp], lines: Floats) -> Floats:
     if len(lines) <= _FEW:
         values = [projected(u, line) for line in lines]
         return np.asarray(np.choose(arm, values) if len(values) > 1 else values[0])
-    found = np.zeros(len(u))
+    values_of_rows = np.zeros(len(u))
     for column, weights in zip(u.T, np.ascontiguousarray(lines.T), strict=True):
-        found += column * weights.take(arm)
-    return found
+        values_of_rows += column * weights.take(arm)
+    return values_of_rows

@@ -52,7 +52,7 @@ class Sandwich:
     def blocks(self, records: TableRecords) -> Iterator[Floats]:
         """Yield the rows w (p, rows), none longer than `squared_length` allows."""
         for v, weights in self.rows.working(records):
-            w = np.array([combined(v, own) for own in self.turned]) * (weights * combined(v, self.residual))
+            w = np.array([combined(v, line) for line in self.turned]) * (weights * combined(v, self.residual))
             if self.squared_length < inf:
                 w *= np.sqrt(self.squared_length / np.maximum(squared(w), self.squared_length))
             yield w

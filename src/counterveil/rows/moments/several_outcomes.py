@@ -65,12 +65,12 @@ class PrivateOutcomes:
         self, gate: Gate, bounds: Sequence[CentredContrast]
     ) -> tuple[list[Released], list[Released]]:
         """Return every outcome's released means of psi and of psi^2."""
-        exact = [outcome.moments(own) for outcome, own in zip(self._outcomes, bounds, strict=True)]
+        exact = [outcome.moments(bound) for outcome, bound in zip(self._outcomes, bounds, strict=True)]
         effects = gate.release_several(
-            "contrast", [first for first, _ in exact], [own.mean for own in bounds], self.weights
+            "contrast", [first for first, _ in exact], [bound.mean for bound in bounds], self.weights
         )
         squares = gate.release_several(
-            "moment", [second for _, second in exact], [own.second_moment for own in bounds], self.weights
+            "moment", [second for _, second in exact], [bound.second_moment for bound in bounds], self.weights
         )
         return effects, squares
 

@@ -1,7 +1,12 @@
 """Sums of bounded contributions of rows and of their squares, with one Gaussian noise or noises of their own.
 
-Contributions are in [-1, 1], in units that the caller knows; with an estimand the number treated, which the
-mean is divided by, is released too. One record moves them by `WeightedMoments`.
+With u_i in [-1, 1] the contribution of row i, in units that the caller knows, t_i in {0, 1} its treatment and
+k = 1.665, released are
+
+    (sum u, k sum u^2[, sum t / 2])    as one vector with Gaussian noise, or each with pure noise of its own,
+
+the number treated where an estimand asks for a mean over one arm. Out come means over all rows, the size that
+the sum is divided by, and the noise in units of the outcome. One record moves the sums by `WeightedMoments`.
 """
 
 # Proof: inverse_weighting.proof.md
