@@ -24,6 +24,7 @@ from math import inf, sqrt
 
 from counterveil.estimators.moments.adjustment_budget import Design
 from counterveil.estimators.moments.outcome_location import HISTOGRAMS as PLACES
+from counterveil.estimators.moments.scaling import RowLimit
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
@@ -51,9 +52,14 @@ _CELLS = (8, 32)
 _CELL_NOISE = 6.0
 # Part of the budget at which the noise of the Grams is judged.
 _JUDGED_SHARE = 0.75
-# (noise norm of the Grams from which on, where coordinates are clipped in standard deviations, share of the
-# rows that is shortened).
-_ROW_LIMITS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
+# How rows are limited, from much noise of the Grams to none.
+_ROW_LIMITS = (
+    RowLimit(least_noise=0.5, clip=2.0, shortened=0.1),
+    RowLimit(least_noise=0.25, clip=2.0, shortened=0.03),
+    RowLimit(least_noise=0.1, clip=2.5, shortened=0.005),
+    RowLimit(least_noise=0.03, clip=3.0, shortened=0.001),
+    RowLimit(least_noise=0.0, clip=4.0, shortened=0.0003),
+)
 # Squared length of a row for each feature, at most,
 _LONGEST = 3.0
 # and at most this where the noise norm is no more than `_LITTLE_NOISE`.
@@ -154,17 +160,17 @@ class ArmDesign:
     @property
     def limit(self) -> float:
         """Where coordinates are clipped."""
-        return self._row_limits[0]
+        return self._row_limit.clip
 
     @property
     def shortened(self) -> float:
         """The share of the rows that is shortened."""
-        return self._row_limits[1]
+        return self._row_limit.shortened
 
     @property
-    def _row_limits(self) -> tuple[float, float]:
+    def _row_limit(self) -> RowLimit:
         noise_norm = self.noise_norm
-        return next((limit, share) for least, limit, share in _ROW_LIMITS if noise_norm >= least)
+        return next(limit for limit in _ROW_LIMITS if noise_norm >= limit.least_noise)
 
     @property
     def longest(self) -> float:

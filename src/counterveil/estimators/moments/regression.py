@@ -15,7 +15,7 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.estimators.moments.regression_plan import CUT, SHOWN, SHOWN_OF_FEW, RowPlan
+from counterveil.estimators.moments.regression_plan import SHOWN, SHOWN_OF_FEW, RowPlan, cut_shares
 from counterveil.estimators.moments.scaling import first_few, is_near_bound
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.rows.moments.regression_columns import Columns
@@ -103,16 +103,15 @@ def standardised_rows(gate: Gate, records: Records, columns: Columns) -> Working
 def cut_rows(counts: LimitCounts, rows: WorkingRows, design: RowPlan) -> tuple[WorkingRows, float]:
     """Return the rows cut to windows and a length that noisy counts show, and the share of longer ones."""
     n = design.rows
-    relative_noise = design.entry_noise * sqrt(n)
-    long, clipped = next((long, clipped) for least, long, clipped in CUT if relative_noise >= least)
+    shares = cut_shares(design.entry_noise * sqrt(n))
     windows = np.full(len(rows.mix), np.inf)
     window_edges = np.append(WINDOWS, np.inf)
     for column, cells in zip(counts.watched, counts.windows, strict=True):
         shown = SHOWN_OF_FEW if is_near_bound(float(rows.centre[column - 1])) else SHOWN
-        window, _ = first_few(cells, counts.variance, clipped * n, shown=shown, edges=window_edges)
+        window, _ = first_few(cells, counts.variance, shares.responses * n, shown=shown, edges=window_edges)
         windows[column] = max(window, design.least_window)
     edges = rows.default_length * np.append(LENGTHS, LENGTHS[-1])
-    length, longer = first_few(counts.lengths, counts.variance, long * n, shown=SHOWN, edges=edges)
+    length, longer = first_few(counts.lengths, counts.variance, shares.rows * n, shown=SHOWN, edges=edges)
     cut = cut_to(rows, windows, length)
     return cut, min(max(longer / n, 0.0), 1.0) if cut.length < cut.longest else 0.0
 

@@ -16,7 +16,13 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.estimators.moments.regression_plan import CUT, SHOWN, SHOWN_OF_FEW, RowPlan, outcome_plan
+from counterveil.estimators.moments.regression_plan import (
+    SHOWN,
+    SHOWN_OF_FEW,
+    RowPlan,
+    cut_shares,
+    outcome_plan,
+)
 from counterveil.estimators.moments.scaling import first_few, is_near_bound
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.moments.outcome_moments import (
@@ -150,7 +156,7 @@ def public_rows(records: Records, design: RowPlan) -> tuple[OutcomeRows, Floats,
     rows = replace(rows, mix=mix)
     counts = count_public_lengths(records, rows)
     above = np.cumsum(counts[::-1])[::-1][1:]
-    share = next(long for least, long, _ in CUT if _relative_noise(design, size) >= least)
+    share = cut_shares(_relative_noise(design, size)).rows
     # Instruments would not allow weights that depend on what they explain.
     share = 0.0 if any(design.columns.responses[: -1 - len(design.columns.arms)]) else share
     edge = int(np.flatnonzero(above <= share * n)[0]) if above[-1] <= share * n else len(EDGES) - 1
@@ -192,7 +198,7 @@ def _clipped_rows(
     """
     edges = WINDOWS * sd
     counts = release_residual_counts(gate, name, records, rows=rows, edges=edges, pure=design.pure)
-    clipped = next(share for least, _, share in CUT if _relative_noise(design, len(rows.mix)) >= least)
+    clipped = cut_shares(_relative_noise(design, len(rows.mix))).responses
     shown = SHOWN_OF_FEW if is_near_bound(mean) else SHOWN
     clip, _ = first_few(
         counts.floats(), counts.variance, clipped * records.count, shown=shown, edges=np.append(edges, np.inf)

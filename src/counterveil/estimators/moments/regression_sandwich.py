@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.estimators.moments.regression_plan import CUT, SHOWN, RowPlan
+from counterveil.estimators.moments.regression_plan import SHOWN, RowPlan, cut_shares
 from counterveil.estimators.moments.scaling import first_few
 from counterveil.inference.moments import NoisyMoments, least_squares
 from counterveil.numerics.arrays import Floats
@@ -48,8 +48,7 @@ def release_sandwich(
     sandwich, turn, typical_length = _sandwich(rows, moments, regressors, response)
     edges = _EDGES * typical_length
     counts = sandwich.release_lengths(gate, f"robust reach {number}", records, edges=edges, pure=design.pure)
-    relative_noise = design.entry_noise * sqrt(records.count)
-    shortened = next(share for least, _, share in CUT if relative_noise >= least)
+    shortened = cut_shares(design.entry_noise * sqrt(records.count)).responses
     longest, _ = first_few(
         counts.floats(),
         counts.variance,
