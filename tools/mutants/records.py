@@ -58,7 +58,7 @@ RECORDS: tuple[Mutant, ...] = (
     _of("balanced_weights._overlapping", "[p[0], -p[1]]", "[p[1], -p[0]]", _ARM_MODELS),
     _of("far_lost", "total += share * np.maximum", "total += np.maximum", _ARM_MODELS),
     _of("score_clip._held", "return HELD * np.where", "return 0 * np.where", _ARM_MODELS),
-    _of("longest_weighted", "rows.farthest_outcome + ", "", _ARM_MODELS),
+    _of("longest_weighted", "farthest_outcome + ", "", _ARM_MODELS),
     _of(
         "score_clip.chosen_clip",
         "< cells, sizes.counts, 0.0)",
@@ -91,7 +91,7 @@ RECORDS: tuple[Mutant, ...] = (
     # A prediction taken off everybody's outcome.
     _of(
         "residual_arm_sums",
-        "part.steps - prediction.steps(part)",
+        "block.steps - prediction.steps(block)",
         "part.steps + prediction.steps(part)",
         _MODELS,
     ),

@@ -84,14 +84,14 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "return width / (2 * rows)",
         _unit("moments/contrast"),
     ),
-    _of("RatioSums.total", "max(same_arm, other_arm)", "same_arm", _unit("moments/release_chains")),
+    _of("ArmRatios.sums_l1", "max(same_arm, other_arm)", "same_arm", _unit("moments/release_chains")),
     _of(
-        "RatioSums.length",
+        "ArmRatios.sums_l2",
         "max(same_arm, 2 * other_arm)",
         "max(same_arm, other_arm)",
         _unit("moments/release_chains"),
     ),
-    _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
+    _of("ArmRatios.largest_square", "max(", "min(", _unit("moments/release_chains")),
     _of(
         "PeriodComparisons.release",
         "largest * width)",
@@ -279,7 +279,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "scores.whole_steps",
-        "np.clip(np.nan_to_num(part), -1.0, 1.0)",
+        "np.clip(np.nan_to_num(terms), -1.0, 1.0)",
         "np.nan_to_num(part)",
         _rows("moments/record_moments"),
         "unit/estimators/moments/test_doubly_robust.py",

@@ -48,8 +48,8 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of(
         "ArmRatios.squares",
-        "2 * unit * step * products",
-        "unit * step * products",
+        "2 * unit_n * step * products",
+        "unit_n * step * products",
         "unit/estimators/moments/test_release_chains.py",
     ),
     # Cells of groups.
@@ -66,7 +66,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("cells.model_errors", "shift = score.weight * part", "shift = -score.weight * part", _GROUPS),
     _of("cells.model_errors", "score.weight**2 * (", "score.weight * (", _GROUPS),
     _of("record.cell_ratios", "size_sd=cells.size_sd", "size_sd=0.0", _GROUPS),
-    _of("record.cell_ratios", "float(variances[place]) * unit**2", "float(variances[place]) * unit", _GROUPS),
+    _of("record.cell_ratios", "float(variances[cell]) * unit**2", "float(variances[cell]) * unit", _GROUPS),
     _of("record._effects", "cells.size_sd * float(np.sqrt(2))", "cells.size_sd", _GROUPS),
     _of("PlainScore.value", "-1 / (1 - e)", "-1 / e", _GROUPS),
     _of(
@@ -88,7 +88,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("outcomes_at_ends", "crowd(*counts[:-3:-1])", "crowd(*counts[:2])", "unit/estimators/test_ends.py"),
     # Rules and curves.
     _of("sums.effect_sums", "2 * worth * totals", "worth * totals", _GROUPS),
-    _of("sums.effect_sums", "abs(worth) * left / rows", "0.0", _GROUPS),
+    _of("sums.effect_sums", "abs(worth) * size_sd / rows", "0.0", _GROUPS),
     _of(
         "sums.effect_sums",
         "np.maximum(sizes, cells.safe_sizes)",
@@ -113,7 +113,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("curve._autoc", "weights - 1.0", "weights", _GROUPS),
     # Effects as functions.
     _of("Passes.averaged", "float(share**2 @ noise)", "float(share @ noise)", _FUNCTIONS),
-    _of("fitting.effect_weights", " + (left * upper) @ left.T", "", _FUNCTIONS),
+    _of("fitting.effect_weights", " + (shrunk_away * upper) @ shrunk_away.T", "", _FUNCTIONS),
     _of("cate_model.one_effect_model", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
     _of("Look.sampling", "squares[1] * functions.squared[1]", "squares[0] * functions.squared[1]", _SERIES),
     _of("series._unshrunk", "+= look.covariance", "+= look.noise", _SERIES),

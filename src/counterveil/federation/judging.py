@@ -20,7 +20,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.group_names import group_names
 from counterveil.estimators.pairs.limits import LEAST_PROPENSITY
 from counterveil.estimators.site_bounds import methods
-from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
+from counterveil.estimators.site_bounds.site_question import ReleasedDifference, SiteQuestion
 from counterveil.estimators.site_bounds.statements import statements
 from counterveil.estimators.site_bounds.tables import CELL_PARTS
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
@@ -290,7 +290,7 @@ def _judge_table(request: SiteRequest, answer: Any, rows: int) -> None:
 def _shape(ask: Ask, asked: methods.AnswerQuestion) -> PublicShape:
     """Return what the declaration and the question say of the answer before there is one."""
     study = asked.study
-    whole = asked.whole
+    whole = asked.first_outcome
     common: dict[str, Any] = {"rows": whole.rows, "measure": ask.measure, "estimand": ask.estimand}
     if ask.question == "arms":
         return PublicShape(**common, names=study.treatment_labels, ranges=(whole.ends,))

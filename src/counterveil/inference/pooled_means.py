@@ -1,7 +1,9 @@
 """Means of both arms, averaged over sites, for ratios and odds ratios. Proof: pooling.proof.md.
 
-A ratio of averages is looked for as Fieller's is: a m1 - b m0 is an average of the sites' own, whose errors are
-independent. No ratio of a site is divided by or averaged, so that sites where outcomes are rare bias nothing.
+With m_aj the mean of arm a at site j and public weights w_j that add up to one, m_a = sum_j w_j m_aj, in
+units of the outcome. Intervals for m_1 / m_0 are Fieller's: those r for which m_1 - r m_0 may be zero. Any a
+m_1 - b m_0 is an average of the sites' own, whose errors are independent, so that its error follows from
+theirs. No ratio of a site is divided by or averaged, so that sites where outcomes are rare bias nothing.
 """
 
 from __future__ import annotations
@@ -71,13 +73,13 @@ class PooledMeans:
             Takes a, b and factors of both arms' sampling variances, and returns the standard deviation of the
             normal part, the noise, and a bound of the bias.
         """
-        site_errors = [site.errors(alpha) for site in self.sites]
+        errors_of_sites = [site.errors(alpha) for site in self.sites]
 
         def error(a: float, b: float, factors: Pair) -> Error:
-            at_sites = [site_error(a, b, factors) for site_error in site_errors]
-            variance = float(np.dot(np.square(self.weights), [sd**2 for sd, _, _ in at_sites]))
-            noise = weighted_sum(np.array(self.weights), [own_noise for _, own_noise, _ in at_sites])
-            return sqrt(variance), noise, float(np.dot(self.weights, [bias for _, _, bias in at_sites]))
+            by_site = [error_of_site(a, b, factors) for error_of_site in errors_of_sites]
+            variance = float(np.dot(np.square(self.weights), [sd**2 for sd, _, _ in by_site]))
+            noise = weighted_sum(np.array(self.weights), [noise_of_site for _, noise_of_site, _ in by_site])
+            return sqrt(variance), noise, float(np.dot(self.weights, [bias for _, _, bias in by_site]))
 
         return error
 

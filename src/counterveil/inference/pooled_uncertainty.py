@@ -1,4 +1,15 @@
-"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md."""
+"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md.
+
+With weights w_j that add up to one, sampling variances v_j, noises N_j and bounds of bias c_j of the sites,
+the error of sum_j w_j e_j is
+
+    a normal part of variance sum_j w_j^2 v_j + tau^2 sum_j w_j^2,
+    noise sum_j w_j N_j,
+    bias at most sum_j w_j c_j,
+
+tau^2 being the variance between sites, 0 but for random effects. Sites hold different people and draw their
+own noise, so that their errors are independent. Everything is in units of the estimate or their square.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +73,8 @@ class PooledUncertainty:
     @property
     def total_sd(self) -> float:
         """Standard deviation of all errors together, differences between sites included."""
-        total = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
-        return total if self.between_sites is None else max(total, self.between_sites.std_error)
+        errors = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._between())
+        return errors if self.between_sites is None else max(errors, self.between_sites.std_error)
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part that an interval is built on.
@@ -179,11 +190,15 @@ class PooledUncertainty:
 
     def _least(self, alpha: float, variance: float, steadied: tuple[float, ...]) -> float:
         """Return what the variance is not taken for less than, sites being steadied or enlarged on their own."""
-        of_sites = [site.extra_at(alpha) + least for site, least in zip(self.sites, steadied, strict=True)]
-        if self._sum(of_sites) <= variance:
+        steadied_variances = [
+            site.extra_at(alpha) + least for site, least in zip(self.sites, steadied, strict=True)
+        ]
+        if self._sum(steadied_variances) <= variance:
             return variance  # nothing below can exceed it, and enlarging every site takes time
-        rows = zip(self.sites, of_sites, self.weights, strict=True)
-        return self._sum([min(site.known_sd(alpha) ** 2, most) if w > 0 else 0.0 for site, most, w in rows])
+        by_site = zip(self.sites, steadied_variances, self.weights, strict=True)
+        return self._sum(
+            [min(site.known_sd(alpha) ** 2, most) if weight > 0 else 0.0 for site, most, weight in by_site]
+        )
 
     def _between(self) -> float:
         return self.between * float(np.square(self.weights).sum())

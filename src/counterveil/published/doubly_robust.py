@@ -43,9 +43,14 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.rows.folds.quiet_learners import models_of_fold, quietly
 from counterveil.rows.moments.joint_gram import Scaling, SecondMoments, release_gram
-from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments
 from counterveil.rows.moments.sensitivity import LENGTH_SLACK
-from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
+from counterveil.rows.moments.weighted_moments import (
+    GRID_BITS,
+    RowSums,
+    WeightedMeans,
+    contribution_sums,
+    release_moments,
+)
 from counterveil.rows.records import Records, TableRecords
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import ParallelPlan, in_parallel
@@ -915,5 +920,5 @@ def score_sums(
     Scores are in whole parts of 2**-GRID_BITS of `clip`.
     """
     parts = [whole_parts(models.centred(estimand, u, t, y), clip) for u, t, y in records.models(standard)]
-    found = moments(np.concatenate(parts), records.table.treated)
+    found = contribution_sums(np.concatenate(parts), records.table.treated)
     return (np.array([found.total, found.squares, found.treated], dtype=object),)

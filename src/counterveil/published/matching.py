@@ -39,7 +39,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.rows.linear.sensitivity import LinearEstimate
 from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
-from counterveil.rows.moments.sensitivity import penalised_fit
+from counterveil.rows.moments.penalised_fit import penalised_fit
 from counterveil.rows.public import PublicRows
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released, Responses
 from counterveil.settings import Matching

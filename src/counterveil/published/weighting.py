@@ -41,9 +41,15 @@ from counterveil.published.matching import fit_sensitivity, fit_without_intercep
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments
-from counterveil.rows.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS
-from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
+from counterveil.rows.moments.weighted_moments import (
+    ARM_COUNT_FACTOR,
+    ARM_TOTALS,
+    GRID_BITS,
+    RowSums,
+    WeightedMeans,
+    contribution_sums,
+    release_moments,
+)
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import in_branches
 
@@ -580,7 +586,7 @@ def weighed(table: Table, features: UnitFeatures, weights: Floats | None, weighi
     scores = np.full(table.rows, weighing.low)
     if weights is not None:
         scores = logistic_scores(features.values(table), weights)
-    return moments(weighing.contributions(scores, table.treated, table.outcome), table.treated)
+    return contribution_sums(weighing.contributions(scores, table.treated, table.outcome), table.treated)
 
 
 def weighing_of(nuisances: IpwModels, design: IpwDesign, study: Study, estimand: Estimand) -> Weighing:

@@ -44,8 +44,8 @@ from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve
 from counterveil.results.question import Question, described, refuse_few_clusters
 from counterveil.rows.linear.moved_rows import session_of
-from counterveil.rows.moments.cell_scores import Codes
 from counterveil.rows.moments.placing import (
+    Codes,
     Columns,
     RowNumbers,
     RulePlaces,

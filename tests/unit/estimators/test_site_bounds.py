@@ -7,8 +7,8 @@ import pytest
 
 from counterveil.bounded_reading import UnreadableError
 from counterveil.estimators.site_bounds import methods
-from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
 from counterveil.estimators.site_bounds.noise import BudgetParts, PlainNoise, noise_like
+from counterveil.estimators.site_bounds.site_question import ReleasedDifference, SiteQuestion
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.results.effect import noise_from_dict

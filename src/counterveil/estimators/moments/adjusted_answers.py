@@ -1,4 +1,10 @@
-"""What answers adjusted by moments by arm share: features and budget, refusals, and what they say of themselves."""
+"""What answers adjusted by moments by arm share: features and budget, refusals and stated facts.
+
+In come public numbers (study, rows, budget), out come the features and the split of the budget that the
+shortest interval is expected from, the refusals where none is affordable, and the facts that every such
+answer states: its releases with their parts of the budget, caveats and assumptions. No row and no released
+number is read.
+"""
 
 from __future__ import annotations
 

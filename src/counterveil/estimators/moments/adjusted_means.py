@@ -35,6 +35,7 @@ from counterveil.estimators.moments.adjusted_answers import (
 from counterveil.estimators.moments.arm_chain import ArmDesign, arms_affordable
 from counterveil.estimators.moments.arm_models import ArmModels, arm_models
 from counterveil.estimators.moments.balanced_weights import expected_shared
+from counterveil.estimators.moments.longest_score import longest_weighted
 from counterveil.estimators.moments.score_clip import (
     LARGEST_WEIGHT_SDS,
     SIZES,
@@ -56,20 +57,24 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
 from counterveil.rows.moments.cell_sums import SCORE_TERMS
-from counterveil.rows.moments.score_sizes import longest_weighted, release_sizes
+from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import OwnScore, release_own_scores
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Plan
 from counterveil.settings import DoublyRobust
 
-# An arm of fewer rows than so many standard deviations of their noise, or than this part of an equal one, is
-# lost: its mean may be anywhere.
-_LOST_SDS, _SMALLEST = 4.0, 0.06
+# An arm is lost in noise, so that its mean may be anywhere, where it has fewer rows than this many standard
+# deviations of their noise,
+_LOST_SDS = 4.0
+# or than this part of an arm of equal size.
+_SMALLEST = 0.06
 # The rows of an arm that coefficients of its line do not use up are no less than this part.
 _LEAST_UNUSED = 0.5
-# How far events lie from the end where most are: standard deviations of their line, and of weights.
-_EVENT_DISTANCE_SDS, _MOST_WEIGHT = 3.0, 4.0
+# How far from the end where most events are their residuals reach: this many standard deviations of the line,
+_EVENT_DISTANCE_SDS = 3.0
+# times one and this many standard deviations of the weights.
+_MOST_WEIGHT = 4.0
 _PAGES = (*PAGES, "rows/moments/group_scores.proof.md")
 
 Answer = TypeVar("Answer", ArmsResult, MeasureResult)
@@ -192,7 +197,7 @@ def released_means(
         centres=clipped.ends.sum(axis=0) / 2,
         units=np.diff(clipped.ends, axis=0)[0] / 2,
     )
-    sums = release_own_scores(gate, models.records, models.scale.rows, score, design.pure)
+    sums = release_own_scores(gate, models.records, models.scale.rows, score=score, pure=design.pure)
     noise: NoiseDistribution = (
         plan.cells_noise("score", SCORE_TERMS.absolute)
         if design.pure
@@ -200,7 +205,10 @@ def released_means(
     )
     sampling, from_noise = covariate_covariances(models)
     variances = np.diag(sampling), np.diag(from_noise)
-    means = [adjusted_mean(models, arm, clipped, of_arm, noise, variances) for arm, of_arm in enumerate(sums)]
+    means = [
+        adjusted_mean(models, arm, clipped, sums=of_arm, noise=noise, variances=variances)
+        for arm, of_arm in enumerate(sums)
+    ]
     between_arms = (matrix - np.diag(np.diag(matrix)) for matrix in (sampling, from_noise))
     return means, Shared(*(tuple(map(tuple, matrix.tolist())) for matrix in between_arms))
 
@@ -237,7 +245,7 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> ClippedScores:
     spreads = shares * np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     typical = np.sqrt(fit.residual * (1 + spreads**2))
     score = OwnScore(fit.lines(moments), weights, np.zeros(len(shares)), typical / shares)
-    counts, sd = release_sizes(gate, models.records, scale.rows, score, SIZES, design.pure)
+    counts, sd = release_sizes(gate, models.records, scale.rows, score=score, edges=SIZES, pure=design.pure)
     counts = counts.reshape(len(shares), -1)
     least = scale.least_clip(fit.levels) * (1 + LARGEST_WEIGHT_SDS * spreads)
     bounds = shares * longest_weighted(score.lines, weights, scale.rows)
@@ -251,7 +259,7 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> ClippedScores:
             typical=float(typical[arm]),
             peaked=1.0,
             far=sqrt(fit.residual) * float(1 + spreads[arm]),
-            missed=not_corrected(moments, fit, arm, slopes[arm], edges / share),
+            missed=not_corrected(moments, fit, arm, weights=slopes[arm], clips=edges / share),
             far_losses=replace(far_losses, longest=far_losses.longest * share),
             least=float(least[arm]),
             location=scale.location,

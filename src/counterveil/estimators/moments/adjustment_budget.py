@@ -210,7 +210,8 @@ def _best_split(design: Design, setup: dict[str, Fraction], passes: int) -> _Can
     )
     # The Gram matrix keeps at least 15%, and residual passes are paid for exactly if there are some.
     admissible = (score + residual <= 100 * float(remaining) - 15) & ((residual == 0) == (passes == 0))
-    score, residual = score[admissible], residual[admissible]
+    score = score[admissible]
+    residual = residual[admissible]
     scales = np.geomspace(0.05, 1.5, 8)
     objective = _log_mse(
         design,

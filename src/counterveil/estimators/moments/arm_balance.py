@@ -1,4 +1,4 @@
-"""How alike two private arms are: standardised differences of covariates, and a score along which arms are counted.
+"""How alike two private arms are: standardised differences of covariates, and counts along a score.
 
 From released sums of both arms (`rows.moments.balance_sums`) come means m_a and variances s_a^2 of every
 column, and
@@ -31,8 +31,10 @@ from counterveil.session import Gate, Kind, Plan, ReleasedVector
 PAGE = "rows/moments/arm_balance.proof.md"
 # The part of the budget for moments, before counts: they make the direction that the score follows.
 _MOMENTS = Fraction(3, 5)
-# An arm is taken to have this many rows at least, and a variance to be no smaller than this.
-_LEAST_ROWS, _LEAST_VARIANCE = 2.0, 1e-9
+# An arm is taken to have at least this many rows.
+_LEAST_ROWS = 2.0
+# A variance of a column, in squares of half its range, is taken for no smaller.
+_LEAST_VARIANCE = 1e-9
 
 
 def arm_balance(public: PublicData, question: Question) -> Prepared[OverlapSummary]:
@@ -156,8 +158,8 @@ def discriminant(moments: BalanceMoments) -> CutScore:
     """
     differences, noise = standardised_differences(moments)
     variance = moments.variances.mean(axis=0)
-    kept = differences**2 / (differences**2 + noise**2 + 1e-300)
-    weights = kept * differences / np.sqrt(variance)
+    signal = differences**2 / (differences**2 + noise**2 + 1e-300)
+    weights = signal * differences / np.sqrt(variance)
     centre = float(weights @ (moments.shares @ moments.means))
     spread = max(float(np.sqrt(weights**2 @ variance)), 1e-12)
     return CutScore(weights, centre + spread * np.asarray(ndtri(np.arange(1, CELLS) / CELLS)))
@@ -172,13 +174,23 @@ def _differences_in_units(
     names += [f"{name}={study.covariates[name].labels[code]}" for name, code in columns.flags]  # type: ignore[union-attr]
     rows = []
     for column, name in enumerate(names):
-        low, width = 0.0, 1.0
+        low = 0.0
+        width = 1.0
         if column < len(columns.numbers):
             ends = study.covariates[name].floats()  # type: ignore[union-attr]
-            low, width = ends[0], (ends[1] - ends[0])
+            low = ends[0]
+            width = ends[1] - ends[0]
         of_unit = moments.means[:, column]
         if column < len(columns.numbers) + len(columns.binaries):
             of_unit = (of_unit + 1) / 2
         treated, control = (low + width * float(mean) for mean in of_unit)
-        rows.append(ArmDifference(name, treated, control, float(differences[column]), float(sd[column])))
+        rows.append(
+            ArmDifference(
+                covariate=name,
+                treated_mean=treated,
+                control_mean=control,
+                difference=float(differences[column]),
+                sd=float(sd[column]),
+            )
+        )
     return tuple(rows)

@@ -24,6 +24,7 @@ from math import inf, sqrt
 
 from counterveil.estimators.moments.adjustment_budget import Design
 from counterveil.estimators.moments.outcome_location import HISTOGRAMS as PLACES
+from counterveil.estimators.moments.scaling import RowLimit
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
@@ -45,36 +46,57 @@ _SHARES = {
 # Names of the passes over residuals.
 RESIDUAL_PASSES = ("residual 1", "residual 2")
 _HISTOGRAMS = (*PLACES, "norms", "sizes")
-# Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
-_CELLS, _CELL_NOISE = (8, 32), 6.0
+# Cells of a histogram of outcomes, at least and at most.
+_CELLS = (8, 32)
+# Between these, so many that an average cell holds this many times the noise of its count.
+_CELL_NOISE = 6.0
 # Part of the budget at which the noise of the Grams is judged.
 _JUDGED_SHARE = 0.75
-# (noise norm of the Grams from which on, where coordinates are clipped in standard deviations, share of the
-# rows that is shortened).
-_ROW_LIMITS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
-# Rows are at most this long, squared, for each feature; longer where there is little noise.
-_LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
-# What the variance of the product of errors is multiplied by, below the first and above the second of these
-# noise norms.
-_INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
-# The same where covariates explain this part of the outcome or more, and what it is where they explain
-# nothing.
-_EXPLAINED, _LEAST_INFLATION = 0.5, 1.3
-# Noise of the l2 ball has no normal tails: its products have heavier ones, from lower noise norms on.
-_PURE_INFLATION, _NOISY_BALL = 3.0, (0.1, 0.3)
+# How rows are limited, from much noise of the Grams to none.
+_ROW_LIMITS = (
+    RowLimit(least_noise=0.5, clip=2.0, shortened=0.1),
+    RowLimit(least_noise=0.25, clip=2.0, shortened=0.03),
+    RowLimit(least_noise=0.1, clip=2.5, shortened=0.005),
+    RowLimit(least_noise=0.03, clip=3.0, shortened=0.001),
+    RowLimit(least_noise=0.0, clip=4.0, shortened=0.0003),
+)
+# Squared length of a row for each feature, at most,
+_LONGEST = 3.0
+# and at most this where the noise norm is no more than `_LITTLE_NOISE`.
+_LONGEST_OF_ALL = 16.0
+_LITTLE_NOISE = 0.1
+# What the variance of the product of errors is multiplied by: where there is little noise, and where much,
+_INFLATION = (2.5, 4.5)
+# that is below the first and above the second of these noise norms.
+_NOISY = (0.5, 1.0)
+# That holds where covariates explain this part of the outcome or more;
+_EXPLAINED = 0.5
+# where they explain nothing, this is the factor.
+_LEAST_INFLATION = 1.3
+# Noise of the l2 ball has no normal tails: the variance of its products is multiplied by this besides,
+_PURE_INFLATION = 3.0
+# and these noise norms take the place of `_NOISY`.
+_NOISY_BALL = (0.1, 0.3)
 # The least part of the shared error that is left from the first noise norm of `_NOISY` on.
 _SHARED = 0.3
-# Squared lengths of the constant and of the outcome beside that of the covariates.
-CONSTANT_LENGTH, OUTCOME_LENGTH = 0.7, 0.3
+# Squared length of the constant in a row of the Grams, beside that of the covariates.
+CONSTANT_LENGTH = 0.7
+# The same of the outcome.
+OUTCOME_LENGTH = 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
-# Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
-SCORE_CLIP_SDS, _MODELS = 4.0, 8.0
+# Clip of scores that expected widths are computed for, in standard deviations of the scores.
+SCORE_CLIP_SDS = 4.0
+# What a noise norm of one of the Grams adds to an expected width, in standard errors of sampling.
+_MODELS = 8.0
 # Adjustment is affordable where the noise norm of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
-# The richest features are taken whose expected length is within the first factor of the shortest and no more
-# than what smaller budgets would take, or than the second factor of no noise; there are at most so many.
-_WITHIN, _HARDLY, _MOST_FEATURES = 1.25, 1.02, 120
+# The richest features are taken whose expected length is within this factor of the shortest,
+_WITHIN = 1.25
+# and no longer than smaller budgets would have it, unless it is within this factor of no noise.
+_HARDLY = 1.02
+# Sets with more features are not considered.
+_MOST_FEATURES = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +126,10 @@ class ArmDesign:
     def shares(self) -> dict[str, Fraction]:
         """Parts of the budget by release; what no search costs goes to the score."""
         column = int(self.pure)
-        parts = {name: both[column] for name, both in _SHARES.items()}
+        thousandths = {name: both[column] for name, both in _SHARES.items()}
         if not self.searched:
-            parts["score"] += sum(parts.pop(name) for name in PLACES)
-        return {name: Fraction(part, 1000) for name, part in parts.items()}
+            thousandths["score"] += sum(thousandths.pop(name) for name in PLACES)
+        return {name: Fraction(share, 1000) for name, share in thousandths.items()}
 
     @property
     def histograms(self) -> tuple[str, ...]:
@@ -140,17 +162,17 @@ class ArmDesign:
     @property
     def limit(self) -> float:
         """Where coordinates are clipped."""
-        return self._row_limits[0]
+        return self._row_limit.clip
 
     @property
     def shortened(self) -> float:
         """The share of the rows that is shortened."""
-        return self._row_limits[1]
+        return self._row_limit.shortened
 
     @property
-    def _row_limits(self) -> tuple[float, float]:
+    def _row_limit(self) -> RowLimit:
         noise_norm = self.noise_norm
-        return next((limit, share) for least, limit, share in _ROW_LIMITS if noise_norm >= least)
+        return next(limit for limit in _ROW_LIMITS if noise_norm >= limit.least_noise)
 
     @property
     def longest(self) -> float:
@@ -165,8 +187,8 @@ class ArmDesign:
         """
         least, most = _INFLATION
         low, high = _NOISY_BALL if self.pure else _NOISY
-        part = (self.noise_norm - low) / (high - low)
-        most = least + (most - least) * min(max(part, 0.0), 1.0)
+        noisiness = (self.noise_norm - low) / (high - low)
+        most = least + (most - least) * min(max(noisiness, 0.0), 1.0)
         inflation = _LEAST_INFLATION + (most - _LEAST_INFLATION) * min(max(explained, 0.0) / _EXPLAINED, 1.0)
         return (_PURE_INFLATION if self.pure else 1.0) * inflation
 
@@ -259,7 +281,7 @@ def shortest(
     candidates = []
     for features in feature_maps:
         for mechanism in mechanisms:
-            design = Design(rows, features.size, budget, mechanism, arms)
+            design = Design(rows=rows, features=features.size, budget=budget, mechanism=mechanism, arms=arms)
             affordable = features.size <= _MOST_FEATURES and rule(design)
             candidates.append(Spending(features, design, width(design) if affordable else inf))
     least = min(spending.length for spending in candidates)
@@ -269,7 +291,7 @@ def shortest(
     if any(max(least, _HARDLY) < spending.length <= most for spending in candidates):
         smaller = [(Budget(budget.epsilon / 2, budget.delta), mechanisms), (budget, mechanisms[1:])]
         before = [
-            shortest(feature_maps, rows, less, names, rule, width, arms).length
+            shortest(feature_maps, rows, less, mechanisms=names, rule=rule, width=width, arms=arms).length
             for less, names in smaller
             if names
         ]

@@ -1,4 +1,4 @@
-"""Lines of all arms from released moments by arm: an empirical Bayes fit, refined on moments of its residuals.
+"""Lines of all arms from released moments by arm: an empirical Bayes fit, refined on moments of residuals.
 
 Slopes b_a of the outcome on features satisfy c_a = C_a b_a + noise (`arm_moments`). They are taken to be a
 part that all arms share and a part of an arm's own, both normal around zero with variances of a grid, over
@@ -22,22 +22,26 @@ from counterveil.numerics.shrinkage import averaged_posterior
 from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.residual_products import ResidualProducts
 
-# Prior standard deviations of slopes, in units of `_PRIOR_SD` sd(y) / sqrt(features): of what all arms share,
-# and of an arm's own part (all but the last).
-_PRIORS, _PRIOR_SD = (1e-3, 0.08, 0.25, 0.8, 2.0), 1.5
-# Prior variance along the directions of confounding, as a part of the outcome's variance; and the least part
-# of it that arms share.
-_ALONG, _LEAST_SHARED = (0.0, 0.1), 0.5
+# Prior standard deviations of slopes: of what all arms share, and of an arm's own part (all but the last),
+_PRIORS = (1e-3, 0.08, 0.25, 0.8, 2.0)
+# in units of this times sd(y) / sqrt(features).
+_PRIOR_SD = 1.5
+# Prior variances along the directions of confounding, in variances of the outcome.
+_ALONG = (0.0, 0.1)
+# Arms share at least this part of it.
+_LEAST_SHARED = 0.5
 # Clip of residuals in standard deviations.
 RESIDUAL_CLIP_SDS = 3.0
-# Standard deviation of an arm's level around that of everyone, in standard deviations of the outcome; and
-# what clipping does to a level, squared, beside the residual variance.
-_LEVELS, _CLIPPED = 1.5, 0.01
+# Prior standard deviation of an arm's level around that of everyone, in standard deviations of the outcome.
+_LEVEL_SD = 1.5
+# Square of what clipping does to a level, in residual variances.
+_CLIPPED = 0.01
 # What errors of covariances add to the noise of products before slopes are known, in variances of the
 # outcome.
 _FIRST_ERROR = 0.1
-# The residual variance is taken for no less and no more than these parts of the outcome's.
-_LEAST_RESIDUAL, _MOST_RESIDUAL = 0.02, 1.5
+# The residual variance is taken for no less than this part of the outcome's variance, and no more than the next.
+_LEAST_RESIDUAL = 0.02
+_MOST_RESIDUAL = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def first_fit(moments: ArmMoments, square_sd: float) -> ArmFit:
     residual += float(moments.shares @ slopes.errors) + square_sd
     residual = min(residual, _MOST_RESIDUAL * moments.outcome_sd**2)
     # What noise hides of a level is taken to lie near that of everyone.
-    level_variance = (_LEVELS * moments.outcome_sd) ** 2
+    level_variance = (_LEVEL_SD * moments.outcome_sd) ** 2
     weight = level_variance / (level_variance + moments.level_error)
     everyone = float(moments.shares @ moments.levels)
     return ArmFit(

@@ -35,12 +35,14 @@ from counterveil.session import Gate
 
 # A number is looked at again within so many standard deviations of its mean.
 _WINDOW_SDS = 3.0
-# A feature with less than this scale in it is taken to have this scale; numbers, as far as noise lets see, a
-# smaller one.
-_LEAST_SCALE, _LEAST_SQUARE = 0.2, 0.001
-# Clip of the outcome in the Grams, in its standard deviations, and the farthest that it is where tails are
-# heavy.
-_OUTCOME_CLIP_SDS, _FARTHEST = 2.5, 6.0
+# Least standard deviation of a feature in [-1, 1].
+_LEAST_SCALE = 0.2
+# Of numbers it may be smaller, as far as noise lets see: least variance.
+_LEAST_SQUARE = 0.001
+# Clip of the outcome in the Grams, in its standard deviations;
+_OUTCOME_CLIP_SDS = 2.5
+# where tails are heavy it is as far as outcomes reach, and no farther than this.
+_FARTHEST = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +75,22 @@ def arm_models(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     records, first_look = _within_windows(gate, records, design)
     scale = _scale(gate, records, design)
     grams, sd = release_arm_grams(gate, records, scale.rows)
-    moments = arm_moments(grams, sd, scale, first_look.treated, first_look.treated_sd)
+    moments = arm_moments(grams, sd, scale, share=first_look.treated, share_sd=first_look.treated_sd)
     fit = first_fit(moments, sqrt(2) * sd / scale.outcome)
     for name in RESIDUAL_PASSES:
         clip = max(residual_clip(fit), scale.least_clip(fit.levels))
-        residuals = release_arm_residuals(gate, name, records, scale.rows, fit.lines(moments), clip)
+        residuals = release_arm_residuals(
+            gate, name, records, rows=scale.rows, lines=fit.lines(moments), clip=clip
+        )
         fit = refined(moments, fit, residuals)
     explained = explained_by(moments, fit.slopes.values)
     guard = Guard(design.inflation(explained / (explained + fit.residual)), design.shared)
-    balanced = weighted(moments, fit, estimand, records.count, guard)
+    balanced = weighted(moments, fit, estimand, rows=records.count, guard=guard)
     if records.features.pairs:
-        balanced = _with_nonlinear_shift(balanced, moments, fit, records, estimand, means=design.means)
-    return ArmModels(records, scale, moments, fit, balanced)
+        balanced = _with_nonlinear_shift(
+            balanced, moments, fit, records=records, estimand=estimand, means=design.means
+        )
+    return ArmModels(records=records, scale=scale, moments=moments, fit=fit, balanced=balanced)
 
 
 def _with_nonlinear_shift(
@@ -109,7 +115,7 @@ def _within_windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Re
     """Return the records with numbers taken within windows around their means, and the first look."""
     plain = records.with_features(FeatureMap(records.features.columns))
     numbers = ~plain.features.two_valued
-    look = release_look(gate, "centre", plain, int(numbers.sum()), numbers, share=True)
+    look = release_look(gate, "centre", plain, counted=int(numbers.sum()), chosen=numbers, share=True)
     means = np.clip(look.means, -1.0, 1.0)
     spread = np.sqrt(np.clip(look.squares - means**2, look.square_sd, 1.0))
     half_widths = np.minimum(max(_WINDOW_SDS, design.limit) * spread, 1 + np.abs(means))
@@ -126,7 +132,7 @@ def _scale(gate: Gate, records: Records, design: ArmDesign) -> RowScale:
     location = ANYWHERE
     if design.searched:
         location = locate_outcomes(gate, records, design.pure, design.place_cells)
-    length = squared_max_length(gate, records, standard, design.pure, design.shortened)
+    length = squared_max_length(gate, records, standard, pure=design.pure, share=design.shortened)
     size = records.features.size
     length = size * min(length / size, design.limit**2, design.longest)
     return RowScale(
@@ -142,7 +148,9 @@ def _standard(gate: Gate, records: Records, design: ArmDesign) -> Standard:
     """Return means and scales of all features, numbers being rescaled to their windows."""
     features = records.features
     everything = np.ones(features.size, dtype=np.bool_)
-    look = release_look(gate, "features", records, counted_features(features), everything, share=False)
+    look = release_look(
+        gate, "features", records, counted=counted_features(features), chosen=everything, share=False
+    )
     means, squares = shrunk_towards_prior(look.means, look.squares, look.sd)
     square_noise = np.clip(look.square_sd, _LEAST_SQUARE, _LEAST_SCALE**2)
     least = np.where(features.two_valued, _LEAST_SCALE**2, square_noise)

@@ -26,17 +26,23 @@ from counterveil.numerics.denoising import low_rank, second_moments
 
 # An arm's share is taken for no less than this part of an equal one.
 _LEAST_SHARE = 0.06
-# Eigenvalues of the covariance are raised to `_FLOOR_NOISE` times the operator norm of its noise: to at most
-# the first of the limits and at least the second.
-_FLOOR_NOISE, _FLOOR, _LEAST_FLOOR = 2.8, 0.1, 0.02
-# An arm's variance in any direction beside that of everyone, at least and at most; it may be less where noise
-# is small, down to `_LEAST_BESIDE` and to `_NOISE_BESIDE` times the noise.
-_BESIDE, _LEAST_BESIDE, _NOISE_BESIDE = (0.3, 3.0), 0.02, 7.0
+# Eigenvalues of the covariance are raised to this many times sqrt(d) and the noise of an entry,
+_FLOOR_NOISE = 2.8
+# but to no more than this,
+_MOST_FLOOR = 0.1
+# and to no less than this.
+_LEAST_FLOOR = 0.02
+# An arm's variance in any direction, in variances of everyone: at least and at most.
+_BESIDE = (0.3, 3.0)
+# Where noise is small it may be less, down to this many times the noise and to `_LEAST_BESIDE`.
+_NOISE_BESIDE = 7.0
+_LEAST_BESIDE = 0.02
 # The estimated squared error of an entry of a covariance, beside an upper bound of it.
 _ERROR = 0.8
-# Least standard deviation of the outcome, in its units, and the least part of its variance that lies within
-# arms.
-_LEAST_SD, _LEAST_WITHIN = 0.1, 0.02
+# Least standard deviation of the outcome, in its units.
+_LEAST_SD = 0.1
+# Least part of its variance that lies within arms.
+_LEAST_WITHIN = 0.02
 # Ridge parameters of the directions of confounding, in variances of a feature.
 _RIDGES = (0.3, 30.0)
 # Parts of the largest variance of a direction below which another one is lost to rounding.
@@ -162,7 +168,7 @@ def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> tuple[
 def _covariance_of_everyone(matrix: Floats, sd: float) -> Floats:
     """Return the covariance of everyone's features with small eigenvalues raised."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    floor = max(min(_FLOOR, _FLOOR_NOISE * sqrt(len(matrix)) * sd), _LEAST_FLOOR)
+    floor = max(min(_MOST_FLOOR, _FLOOR_NOISE * sqrt(len(matrix)) * sd), _LEAST_FLOOR)
     # Whatever was released, none so small beside the largest that rounding makes it negative.
     raised = np.maximum(values, max(floor, _ROUNDED * float(values[-1])))
     return np.asarray(vectors * raised @ vectors.T)

@@ -1,4 +1,4 @@
-"""Weights that balance an arm against the people asked about, and what errors of weights and lines leave together.
+"""Weights that balance an arm against the people asked about, and what errors of weights and lines leave.
 
 Weights of arm a are lines in the covariates,
 
@@ -31,13 +31,16 @@ from counterveil.rows.moments.score_sums import ArmScore
 _RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 10.0, 100.0)
 # Least alignment of what weights and lines leave out: this many times what chance would give.
 _ALIGNMENT = 3.0
-# What the bound of the bias of shrinkage is multiplied by, and the most that slopes are supposed to be shrunk
-# by beside their size.
-_BIAS, _MOST_BIAS = 1.5, 2.0
+# The bound of the bias of shrinkage is multiplied by this.
+_BIAS = 1.5
+# Slopes are supposed to be shrunk by at most this many times their size.
+_MOST_BIAS = 2.0
 # Most that the squared spread of weights counts, beside one.
 _MOST_SPREAD = 2.0
-# The least mean of e (1 - e), and the part of the rows that overlap weights are taken to be worth.
-_LEAST_OVERLAP, _OVERLAP = 0.02, 0.75
+# The mean of e (1 - e) is taken for no less.
+_LEAST_OVERLAP = 0.02
+# Part of the rows that overlap weights are taken to be worth.
+_OVERLAP = 0.75
 # Squares and products are taken to move an effect that moves by this many standard errors.
 _SURE_MOVED = 2.0
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
@@ -144,7 +147,7 @@ def weighted(moments: ArmMoments, fit: ArmFit, estimand: Estimand, rows: int, gu
         if arm == unweighted:
             arms.append(ArmWeights(np.zeros(len(moments.overall))))
             continue
-        balanced = _arm_weights(moments, fit, arm, estimand, rows, guard)
+        balanced = _arm_weights(moments, fit, arm, estimand=estimand, rows=rows, guard=guard)
         weights[arm, 0] -= moments.means[arm] @ balanced.slope / p[arm]
         weights[arm, 1:] = balanced.slope / p[arm]
         arms.append(balanced)
@@ -192,8 +195,10 @@ def moved_by_richer(
         directions=confounded_directions(means, moments.shares, covariances, moments.outcome_sd),
     )
     without = fitted_slopes(fewer, fit.products[:, :plain], fit.noise)
-    with_all, variance = _contrast(moments, fit.slopes, estimand, fit.residual / rows, signs)
-    with_some, variance_of_some = _contrast(fewer, without, estimand, fit.residual / rows, signs)
+    with_all, variance = _contrast(moments, fit.slopes, estimand, residual=fit.residual / rows, signs=signs)
+    with_some, variance_of_some = _contrast(
+        fewer, without, estimand, residual=fit.residual / rows, signs=signs
+    )
     moved = abs(with_all - with_some)
     return moved if moved > _SURE_MOVED * sqrt(max(variance - variance_of_some, variance / 4)) else 0.0
 
@@ -275,14 +280,14 @@ def _arm_weights(
     shared_noise = max(float(fit.first[arm]), guard.shared) * float(moments.errors[arm] * (1 / values).sum())
     best: tuple[float, ArmWeights] | None = None
     for ridge in _RIDGES:
-        kept = values / (values + ridge)
-        unbalanced = (1 - kept) * gap
+        balanced = values / (values + ridge)
+        unbalanced = (1 - balanced) * gap
         slope = gap / (values + ridge)
-        chance = float(((1 - kept) ** 2 * squared_gap).sum())
+        chance = float(((1 - balanced) ** 2 * squared_gap).sum())
         product = max(
             float(unbalanced @ slope_covariance @ unbalanced), _ALIGNMENT / len(target) * chance * error
         )
-        product += noise * float(kept**2 @ np.diag(slope_covariance))
+        product += noise * float(balanced**2 @ np.diag(slope_covariance))
         product += float(moments.errors[arm]) * float(slope @ slope) * error
         product += scaled + (share_noise + mean_noise * float(slope @ slope)) * float(fit.level_error[arm])
         spread = float(values @ slope**2)
@@ -294,7 +299,10 @@ def _arm_weights(
         # As the interval has it.
         expected = product + residual * spread + unseen + bias**2 + expected_shared(shared)
         if best is None or expected < best[0]:
-            best = expected, ArmWeights(vectors @ slope, product, bias, shared, unseen)
+            best = (
+                expected,
+                ArmWeights(slope=vectors @ slope, product=product, bias=bias, shared=shared, sampling=unseen),
+            )
     assert best is not None
     return best[1]
 

@@ -1,13 +1,13 @@
 """Where scores are clipped before they are summed by cell, from a released histogram of them or without one.
 
-With C the clip, u the noise of a sum of scores clipped at one, n the rows of a cell and V the variance of scores, the
-error of a cell's mean is about
+With C the clip, u the noise of a sum of scores clipped at one, n the rows of a cell and V the variance of
+scores, the error of a cell's mean is about
 
     V / n + (C u / n)^2 + (what the clip loses)^2,
 
-whose least value gives the clip. Everything is post-processing of released numbers, in units of scores (outcomes in
-half their range). The numbers of this rule were chosen on designs of `experiments/groups`; they steer the lengths of
-intervals, and privacy does not depend on them.
+whose least value gives the clip. Everything is post-processing of released numbers, in units of scores
+(outcomes in half their range). The numbers of this rule were chosen on designs of `experiments/groups`; they
+steer the lengths of intervals, and privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def edges_of(largest_score: float) -> Floats:
 def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) -> ScoreHistogram:
     """Return the noisy histogram of scores; the outermost cells are as long as if there were one more edge."""
     edges = edges_of(score.largest_score)
-    released = release_score_counts(gate, records, score.rows, edges, pure)
+    released = release_score_counts(gate, records, score.rows, edges=edges, pure=pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
     return ScoreHistogram(ends, released.floats(), sqrt(released.variance))
 
@@ -94,7 +94,8 @@ def clip_without_histogram(score: Score, *, rows: int, cells: int, unit: float) 
     A clip at C takes at most the mean square over 4 C off a mean, (x - C)+ <= x^2 / (4 C): that of all scores where few
     people carry the outcome, else what noise may hide of it.
     """
-    size, variance = rows / cells, score.variance
+    size = rows / cells
+    variance = score.variance
     nearest = min((1.0 if score.heavy_tailed else _BLIND) * sqrt(variance), score.largest_score)
     sizes = np.geomspace(nearest, score.largest_score, 32)
     lost = (_CARE * variance if score.heavy_tailed else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
@@ -131,25 +132,25 @@ def chosen_clip(histogram: ScoreHistogram, score: Score, *, rows: int, cells: in
     sd = histogram.sd
     extra = score.extra
     part_reached = score.part_reached
-    seen = _shown(counts, sd)
-    if seen.sum() <= 0:
+    shown = _shown(counts, sd)
+    if shown.sum() <= 0:
         return CellClip(0.0, float(ends[-2]))
     middles = (ends[1:] + ends[:-1]) / 2
-    part = seen / seen.sum()
-    centre = part_reached * float(part @ middles)
+    weights = shown / shown.sum()
+    centre = part_reached * float(weights @ middles)
     far, near = _distances(ends, centre)
     # Within a cell scores differ by as much as it is wide: where one alone is shown that is all there is.
     width = np.interp(centre, middles, np.gradient(middles))
-    variance = part_reached * float(part @ (middles - centre) ** 2) + float(width) ** 2 / 12
+    variance = part_reached * float(weights @ (middles - centre) ** 2) + float(width) ** 2 / 12
     size = rows / cells
-    furthest = max(float(far[seen > 0].max()), 3 * sqrt(variance))
+    furthest = max(float(far[shown > 0].max()), 3 * sqrt(variance))
     sizes = np.geomspace(_NEAREST * sqrt(variance), max(furthest, float(ends[-2])), 48)
-    held = beyond(counts, sd, np.where(seen == 0, np.abs(middles - centre), 0.0), sizes) / rows
+    held = beyond(counts, sd, np.where(shown == 0, np.abs(middles - centre), 0.0), sizes) / rows
     hidden = HELD * np.minimum(held, score.unseen(variance) / (4 * sizes))
     # Scores of a cell are supposed to fill it evenly.
     over = np.clip(far - sizes[:, None], 0.0, far - near)
     cut = over**2 / (2 * (far - near)) + np.maximum(near - sizes[:, None], 0.0)
-    lost = cut @ part * min(cells, _ONE_OF) * part_reached
+    lost = cut @ weights * min(cells, _ONE_OF) * part_reached
     errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * lost) ** 2 + hidden**2
     best = max(float(sizes[np.argmin(errors)]), min(free_clip(variance, extra, size, unit), furthest))
     return CellClip(centre, best, float(np.interp(best, sizes, lost)), float(np.interp(best, sizes, hidden)))
@@ -175,5 +176,5 @@ def _shown(counts: Floats, sd: float) -> Floats:
         low -= 1
     while high < len(counts) - 1 and counts[high + 1] > _SEEN * sd:
         high += 1
-    places = np.arange(len(counts))
-    return np.where((places >= low) & (places <= high), np.maximum(counts, 0.0), 0.0)
+    cells = np.arange(len(counts))
+    return np.where((cells >= low) & (cells <= high), np.maximum(counts, 0.0), 0.0)

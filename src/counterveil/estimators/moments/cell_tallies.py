@@ -1,11 +1,13 @@
-"""Numbers, sums and squares of scores by cell as they were released, and the errors of means that are made of them.
+"""Numbers, sums and squares of scores by cell as they were released, and the errors of the means they make.
 
-With L, M and H the released terms of a cell, each with noise of standard deviation s, and scores clipped to C,
+With L, M and H the released terms of a cell, each with noise of standard deviation s, and scores clipped to
+C,
 
     N = L + M + H,    S = (H - L) C,    Q = (L - M + H) C^2
 
-have noise of standard deviations sqrt(3) s, sqrt(2) s C and sqrt(3) s C^2. Scores of models are divided by their mean
-information, by which they move where effects do. Everything is post-processing of released numbers.
+have noise of standard deviations sqrt(3) s, sqrt(2) s C and sqrt(3) s C^2. Scores of models are divided by
+their mean information, by which they move where effects do. Everything is post-processing of released
+numbers.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from counterveil.estimators.moments.cell_clip import CellClip
 from counterveil.estimators.moments.group_score import AdjustedScore, Score
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
-from counterveil.rows.moments.cell_scores import AdjustedRows, CellScores, Placing
+from counterveil.rows.moments.cell_scores import AdjustedRows, CellScores
 from counterveil.rows.moments.cell_sums import cell_terms
+from counterveil.rows.moments.placing import Placing
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Plan
 
@@ -86,7 +89,8 @@ class Tallies:
 def term_noise(budget: Budget, mechanism: str, share: Fraction, models: bool) -> float:
     """Return the noise of one term of a cell for a share of the budget; draws nothing."""
     plan = Plan.split(budget, {"cells": share, "rest": 1 - share}, mechanism)
-    terms, amount = cell_terms(models, mechanism != "gaussian"), float(plan.amount("cells"))
+    terms = cell_terms(models, mechanism != "gaussian")
+    amount = float(plan.amount("cells"))
     if mechanism == "gaussian":
         return float(terms.euclidean) / amount
     return sqrt(2.0) * float(terms.absolute) / amount
@@ -119,7 +123,7 @@ def _tallies(sums: CellScores, released: Floats, sd: float, clip: CellClip) -> T
     if not isinstance(sums.score, AdjustedRows):
         return cells
     weights = sums.terms.further
-    units = [bound / float(weight) for bound, weight in zip(sums.score.left_bounds, weights, strict=True)]
+    units = [bound / float(weight) for bound, weight in zip(sums.score.residual_bounds, weights, strict=True)]
     return replace(
         _whole_effects(cells, released[5] * units[2], sd * units[2]),
         treatment_residual=released[3] * units[0],
@@ -132,10 +136,10 @@ def _tallies(sums: CellScores, released: Floats, sd: float, clip: CellClip) -> T
 def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
     """Return the cells with scores divided by their mean information, so that they move as much as effects do."""
     count = sqrt(len(cells.sizes))
-    whole = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
-    noise = (sd * count / whole) ** 2
+    rows = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
+    noise = (sd * count / rows) ** 2
     part = _INFORMATION_SD**2 / (_INFORMATION_SD**2 + noise)
-    by = float(np.clip(1 + part * (float(information.sum()) / whole - 1), *_INFORMATION))
+    by = float(np.clip(1 + part * (float(information.sum()) / rows - 1), *_INFORMATION))
     means = (cells.centre + cells.totals / cells.safe_sizes) / by
     return replace(
         cells,
@@ -155,17 +159,17 @@ def cell_variances(cells: Tallies) -> Floats:
     The variance of all is taken for no less than the standard deviation of its own noise.
     """
     count = sqrt(len(cells.sizes))
-    whole = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
-    mean = float(cells.totals.sum()) / whole
-    noise = float(_squares_noise(cells, np.array(mean))) * count / whole
-    shared = max(float(cells.squares.sum()) / whole - mean**2, noise, _LEAST_VARIANCE)
+    rows = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
+    mean = float(cells.totals.sum()) / rows
+    noise = float(_squares_noise(cells, np.array(mean))) * count / rows
+    shared = max(float(cells.squares.sum()) / rows - mean**2, noise, _LEAST_VARIANCE)
     sizes = cells.safe_sizes
     means = cells.totals / sizes
-    own = np.maximum(cells.squares / sizes - means**2, 0.0)
+    of_cells = np.maximum(cells.squares / sizes - means**2, 0.0)
     # Variances of cells are assumed to differ by about a half of what they have in common.
     noise_variance = (_squares_noise(cells, means) / sizes) ** 2
-    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + noise_variance)
-    return np.asarray(part * own + (1 - part) * shared)
+    trusted = (shared / 2) ** 2 / ((shared / 2) ** 2 + noise_variance)
+    return np.asarray(trusted * of_cells + (1 - trusted) * shared)
 
 
 def _squares_noise(cells: Tallies, m: Floats) -> Floats:
@@ -187,7 +191,8 @@ def model_errors(cells: Tallies, score: Score) -> tuple[Floats, Floats]:
     if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
         return none, none + score.extra + cells.noise_variance
     sizes = cells.safe_sizes
-    treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
+    treatment = cells.treatment_residual / sizes
+    outcome = cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
     treatment_noise_variance = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
     outcome_noise_variance = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes

@@ -1,20 +1,21 @@
 """The comparison of two private arms: a contrast centred by released numbers.
 
-With t private, the number treated is private too, so that dividing by it is not free. The share treated q is released
-first, and a centre c of the outcomes; the mean of
+With t private, the number treated is private too, so that dividing by it is not free. The share treated q is
+released first, and a centre c of the outcomes; the mean of
 
     psi = t (y - c) / q - (1 - t) (y - c) / (1 - q)
 
-then differs from the difference in means only by the product of two errors: that of q, and the distance of c from
-(1 - q) m_1 + q m_0. A pooled centre is the mean outcome of everyone. A centre of both arms is made of their means,
-which cost one sum together and centre arms of unequal size rightly however large the effect is
+then differs from the difference in means only by the product of two errors: that of q, and the distance of c
+from (1 - q) m_1 + q m_0. A pooled centre is the mean outcome of everyone. A centre of both arms is made of
+their means, which cost one sum together and centre arms of unequal size rightly however large the effect is
 (docs/decisions/0010-contrast.md).
 
-With q known, psi would be the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred outcomes, whose
-variance has chance in the number treated in it: a declared share is joined with the released one instead.
+With q known, psi would be the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred
+outcomes, whose variance has chance in the number treated in it: a declared share is joined with the released
+one instead.
 
-Numbers of this module that are choices were found by `python -m experiments.record_level.centres`; the privacy does not
-depend on them.
+Numbers of this module that are choices were found by `python -m experiments.record_level.centres`; the
+privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -41,8 +42,10 @@ from counterveil.rows.moments.centred_contrast import CentredContrast, PrivateAr
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan, Released
 
-# Where outcomes are centred: the mean of everyone, or the means of both arms.
-POOLED, ARMS = "pooled", "arms"
+# Outcomes are centred at the mean of everyone,
+POOLED = "pooled"
+# or at what the means of both arms make.
+ARMS = "arms"
 PAGES = {
     POOLED: ("rows/moments/centred_contrast.proof.md",),
     ARMS: ("rows/moments/centred_contrast.proof.md", "rows/moments/arm_sums.proof.md"),
@@ -131,7 +134,9 @@ class Contrast:
         counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
         variance -= counted / (q * (1 - q)) / rows
         cap = float(self.bounds.variance_cap) / rows
-        return Uncertainty(noise, variance, cap, self.variance_noise, extra)
+        return Uncertainty(
+            noise=noise, variance=variance, variance_cap=cap, variance_noise=self.variance_noise, extra=extra
+        )
 
     def both_means(self, mean_noise: NoiseDistribution, ends: tuple[float, float]) -> JointArmMeans:
         """Return both arms' means with their joint error, for outcomes in this range and a pooled centre."""
@@ -233,7 +238,13 @@ def release_contrast(
     """Return the released mean of psi and mean of its square, under these names."""
     bounds = arms.bounds(setting.share, setting.centre)
     effect, square = arms.release_contrast(gate, bounds, names)
-    return Contrast(setting, bounds, effect, square, gate.noise(names[1], bounds.second_moment / arms.rows))
+    return Contrast(
+        setting=setting,
+        bounds=bounds,
+        effect=effect,
+        square=square,
+        variance_noise=gate.noise(names[1], bounds.second_moment / arms.rows),
+    )
 
 
 def release_share(gate: Gate, arms: PrivateArms, declared: Fraction | None) -> tuple[Fraction, float]:
@@ -278,7 +289,13 @@ def centred_on_everyone(
         share_variance=share_variance,
         unit_variance=unit_variance,
     )
-    return Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
+    return Setting(
+        share=share,
+        share_variance=share_variance,
+        centre=centre,
+        centre_shift=float(start - centre),
+        centre_sd=sqrt(mean.noise.variance),
+    )
 
 
 def least_error_centre(
@@ -321,7 +338,13 @@ def _centred_on_arms(
         share_variance=share_variance,
         unit_variance=plan.noise(CONTRAST_NAMES[0], Fraction(1)).variance,
     )
-    return Setting(q, share_variance, centre, float(best - centre), centre_sd)
+    return Setting(
+        share=q,
+        share_variance=share_variance,
+        centre=centre,
+        centre_shift=float(best - centre),
+        centre_sd=centre_sd,
+    )
 
 
 def release_means(gate: Gate, arms: PrivateArms, share: Fraction) -> tuple[tuple[Fraction, Fraction], float]:

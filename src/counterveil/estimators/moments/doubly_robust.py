@@ -43,6 +43,7 @@ from counterveil.estimators.moments.arm_models import ArmModels, arm_models
 from counterveil.estimators.moments.balanced_weights import expected_shared
 from counterveil.estimators.moments.confounding_bound import with_confounding_bound
 from counterveil.estimators.moments.contrast import ARMS, POOLED, compare, is_worthwhile
+from counterveil.estimators.moments.longest_score import longest_score
 from counterveil.estimators.moments.score_clip import (
     LARGEST_WEIGHT_SDS,
     SIZES,
@@ -59,16 +60,17 @@ from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.rows.moments.score_sizes import longest_score, release_sizes
+from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import ScoreMoments, release_arm_score
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 from counterveil.settings import DoublyRobust
 
-# Standard deviations of its noise by which the mean square of the scores is raised; the least part of the
-# expected variance that scores are taken to have.
-_SQUARE_RAISED_SDS, _LEAST_VARIANCE = 0.7, 0.1
+# Standard deviations of its noise by which the mean square of the scores is raised.
+_SQUARE_RAISED_SDS = 0.7
+# Scores are taken to have at least this part of the variance that was expected of them.
+_LEAST_VARIANCE = 0.1
 
 
 def doubly_robust(public: PublicData, question: Question) -> Prepared[Result]:
@@ -111,7 +113,16 @@ def adjusted_effect(public: PublicData, question: Question, spending: Spending) 
                 ends=effect.ends,
             ),
             estimate=effect.value * unit,
-            uncertainty=Uncertainty(None, sampling, sampling, None, extra, bias, ball, dimensions),
+            uncertainty=Uncertainty(
+                noise=None,
+                variance=sampling,
+                variance_cap=sampling,
+                variance_noise=None,
+                extra=extra,
+                bias=bias,
+                ball_variance=ball,
+                ball_dimensions=dimensions,
+            ),
             details={
                 "adjusted": True,
                 "rows": design.rows,
@@ -177,7 +188,9 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     squares = 1 / moments.shares**2 + spreads**2
     variance = models.fit.residual * float(moments.shares @ squares)
     edges = sqrt(variance) * SIZES
-    counts, sd = release_sizes(gate, models.records, models.scale.rows, score, edges, design.pure)
+    counts, sd = release_sizes(
+        gate, models.records, models.scale.rows, score=score, edges=edges, pure=design.pure
+    )
     largest_weight = float((1 / moments.shares + LARGEST_WEIGHT_SDS * spreads).max())
     shape = ScoreShape(
         rows=models.records.count,
@@ -186,7 +199,8 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
         peaked=float(moments.shares @ squares**2) * (models.fit.residual / variance) ** 2,
         far=sqrt(models.fit.residual) * float((1 / moments.shares + spreads).max()),
         missed=np.sum(
-            [not_corrected(moments, models.fit, arm, slopes[arm], edges) for arm in (0, 1)], axis=0
+            [not_corrected(moments, models.fit, arm, weights=slopes[arm], clips=edges) for arm in (0, 1)],
+            axis=0,
         ),
         far_losses=far_lost(moments, models.scale, {0: slopes[0], 1: slopes[1]}, edges),
         # Uneven outcomes are clipped no nearer than they reach, times about the largest of their weights.
@@ -195,7 +209,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
         longest=longest_score(score, models.scale.rows),
     )
     clip = chosen_clip(SizeHistogram(counts, sd, edges), shape)
-    released = release_arm_score(gate, models.records, models.scale.rows, score, clip.clip)
+    released = release_arm_score(gate, models.records, models.scale.rows, score=score, clip=clip.clip)
     return scored_effect(models, released, clip, variance)
 
 

@@ -1,7 +1,8 @@
 """Sums of (effect - cost) over cells of private records, for what rules of treatment gain.
 
-With psi a row's score, n the rows of all and cost c, the mean over everyone of (psi - c) times a flag of cells is a sum
-of released numbers, whatever the weights of cells are: gains, areas under curves and their errors follow without cost.
+With psi a row's score, n the rows of all and cost c, the mean over everyone of (psi - c) times a flag of
+cells is a sum of released numbers, whatever the weights of cells are: gains, areas under curves and their
+errors follow without cost.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from counterveil.estimators.moments.group_score import Score
 from counterveil.estimators.moments.scoring import Scoring
 from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
-from counterveil.rows.moments.cell_scores import Placing
+from counterveil.rows.moments.placing import Placing
 from counterveil.session import Gate
 
 # Standard deviations of its noise that are added to a mean square: one that noise makes too small must not shorten an
@@ -68,9 +69,9 @@ class EffectSums:
         noise = sqrt(float(weights @ weights)) * np.hypot(self.noise_sd, self.size_sd)
         # Errors of the models may go together in all cells.
         extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
-        parts = self.sizes / self.rows
+        shares = self.sizes / self.rows
         # What was clipped may all lie in the cell of the largest weight.
-        bias = self.bias * float(np.abs(weights) @ np.clip(parts, 0.0, 1.0))
+        bias = self.bias * float(np.abs(weights) @ np.clip(shares, 0.0, 1.0))
         bias += self.lost * float(np.abs(weights).max())
         return NoisyRatio(
             total=value * self.rows,
@@ -90,7 +91,7 @@ def release_effect_sums(
     """Return the sums of (effect - cost) over cells of everybody, released through the gate."""
     low, high = form.study.outcome_range
     released, score = form.release(gate, placing, cells, one_mean=True)
-    return effect_sums(released, score, form.rows, float(high - low) / 2, cost)
+    return effect_sums(released, score, form.rows, unit=float(high - low) / 2, cost=cost)
 
 
 def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
@@ -98,7 +99,7 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
     shift, extra = model_errors(cells, score)
     # Sizes add up to the public number of rows: what is missing is shared by all cells.
     sizes = cells.sizes + (rows - cells.sizes.sum()) / len(cells.sizes)
-    left = sqrt(1 - 1 / len(cells.sizes)) * cells.size_sd
+    size_sd = sqrt(1 - 1 / len(cells.sizes)) * cells.size_sd
     worth = (cells.centre + score.offset) * unit - cost
     totals = (cells.totals - shift) * unit
     squares = cells.squares * unit**2 + 2 * worth * totals + worth**2 * sizes
@@ -108,7 +109,7 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
         means=(totals + worth * sizes) / rows,
         squares=np.maximum(squares, 0.0) / rows,
         noise_sd=cells.total_sd * unit / rows,
-        size_sd=abs(worth) * left / rows,
+        size_sd=abs(worth) * size_sd / rows,
         square_sd=cells.square_sd * unit**2 / rows,
         # What was taken off a total belongs to a cell that is not smaller than its noise, and so does its variance.
         extra=extra * unit**2 * (np.clip(np.maximum(sizes, cells.safe_sizes), 0.0, rows) / rows) ** 2,

@@ -1,9 +1,9 @@
 """The doubly robust score of models of treatment and outcome that are fitted to noisy moments of all records.
 
-Centres, lengths of rows, second moments of covariates, treatment and outcome, then moments of residuals are released,
-which make two linear models with one effect in common. What their errors add to the mean score of a group is a variance
-and a bias, from released numbers. The numbers of this module that are choices were set on designs of
-`experiments/groups`; privacy does not depend on them.
+Centres, lengths of rows, second moments of covariates, treatment and outcome, then moments of residuals are
+released, which make two linear models with one effect in common. What their errors add to the mean score of a
+group is a variance and a bias, from released numbers. The numbers of this module that are choices were set on
+designs of `experiments/groups`; privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ def fitted_score(
     second = release_gram(gate, records, standard, scaling)
     assert second.matrix is not None
     nuisances = first_models(second, scaling, denoised(second.matrix, second.entry_sd))
-    for place in range(models.residual_passes):
-        name = f"residual {place + 1}"
+    for number in range(1, models.residual_passes + 1):
+        name = f"residual {number}"
         clip = residual_clip(nuisances)
         nuisances = refined(
-            nuisances, release_residuals(gate, name, records, standard, nuisances.models, clip)
+            nuisances,
+            release_residuals(gate, name, records, standard=standard, models=nuisances.models, clip=clip),
         )
     if declared is not None:
         nuisances = _known_share(nuisances, float(declared))
@@ -83,8 +84,9 @@ def _wrong_weights(nuisances: Nuisances) -> float:
 
 def _known_share(nuisances: Nuisances, share: float) -> Nuisances:
     """Return the models with the propensity that the design declares."""
-    models, none = nuisances.models, np.zeros_like(nuisances.models.treatment)
-    known = replace(
+    models = nuisances.models
+    none = np.zeros_like(nuisances.models.treatment)
+    declared = replace(
         models,
         share=share,
         # Residuals are taken around effect times (t - share): what the share moves goes to the mean.
@@ -94,7 +96,7 @@ def _known_share(nuisances: Nuisances, share: float) -> Nuisances:
     )
     return replace(
         nuisances,
-        models=known,
+        models=declared,
         treatment_sd=0.0,
         gamma=0.0,
         gamma_error=0.0,

@@ -1,12 +1,12 @@
 """Which form of scores groups and policies of records are answered with, from public numbers alone.
 
-Without a declared trial confounders are adjusted for. In a trial sums by arm and adjusted scores are compared by the
-variance of a group's effect that is supposed beforehand,
+Without a declared trial confounders are adjusted for. In a trial sums by arm and adjusted scores are compared
+by the variance of a group's effect that is supposed beforehand,
 
     sampling + noise:    V / (e (1 - e)) / n + (noise of a cell's sums)^2,
 
-with e the share treated, n the rows of a group and V the variance of outcomes. What is supposed steers the choice;
-privacy and intervals do not rest on it.
+with e the share treated, n the rows of a group and V the variance of outcomes. What is supposed steers the
+choice; privacy and intervals do not rest on it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLENTY = 8
 def chosen_form(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> Question:
     """Return the question with the form that `auto` chooses; reads declarations and public numbers."""
     if question.method == "auto":
-        question = replace(question, method=_auto(study, question, rows, layout, cells))
+        question = replace(question, method=_auto(study, question, rows, layout=layout, cells=cells))
     if question.method == "adjusted":
         _require_affordable(study, question, rows)
     return replace(question, mechanism=_arm_noise(question)) if question.method == "arms" else question
@@ -69,8 +69,8 @@ def _expected(form: str, study: Study, question: Question, size: float) -> float
     sampling = _SD**2 / (e * (1 - e)) / size
     if form == "arms":
         sd = term_noise(question.budget, _arm_noise(question), Fraction(1), models=False) / size
-        own = (SUM_NOISE * sd) ** 2 + (COUNT_NOISE * sd * _OFF) ** 2
-        return sampling + own * (1 / e**2 + 1 / (1 - e) ** 2)
+        noise_variance = (SUM_NOISE * sd) ** 2 + (COUNT_NOISE * sd * _OFF) ** 2
+        return sampling + noise_variance * (1 / e**2 + 1 / (1 - e) ** 2)
     sd = term_noise(question.budget, question.mechanism, _CELLS, models=True) / size
     return (1 - _EXPLAINED) * sampling + (SUM_NOISE * sd * (1 + _OFF) / min(e, 1 - e)) ** 2
 
@@ -97,6 +97,6 @@ def one_score_form(public: PublicData, question: Question) -> Question:
 
     A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
     """
-    chosen = chosen_form(public.study, question, public.rows, None, 1)
+    chosen = chosen_form(public.study, question, public.rows, layout=None, cells=1)
     smaller = chosen.method == "scores" and chosen.open_noise and public.account_rule == "sum"
     return replace(chosen, mechanism="staircase") if smaller else chosen

@@ -1,8 +1,9 @@
-"""Scores of people whose mean over a group is its effect, and what is known of their size before they are summed.
+"""Scores of people whose mean over a group is its effect, and what released numbers say of their size.
 
-Outcomes are in units of half their range. How scores of rows are made stands in `rows.moments.cell_scores`; here is
-what released numbers say of them: their variance, the largest that there can be, what noise may hide of them, and by
-how much errors of shares and models make a group's mean uncertain (`extra`, a variance, and `bias`).
+Outcomes are in units of half their range. How scores of rows are made stands in `rows.moments.cell_scores`;
+here is what released numbers say of them: their variance, the largest that there can be, what noise may hide
+of them, and by how much errors of shares and models make a group's mean uncertain (`extra`, a variance, and
+`bias`).
 """
 
 from __future__ import annotations
@@ -163,7 +164,8 @@ class AdjustedScore:
     @property
     def largest_weight(self) -> float:
         """The largest weight of a residual, at the ends of what released propensities can be."""
-        standard, slopes = self.standard, np.abs(self.models.shrunk[1:])
+        standard = self.standard
+        slopes = np.abs(self.models.shrunk[1:])
         furthest = np.minimum((1 + np.abs(standard.centre)) / standard.scale, standard.limit)
         spread = min(float(slopes @ furthest), sqrt(standard.squared_length) * float(np.linalg.norm(slopes)))
         middle = self.models.share + float(self.models.shrunk[0])

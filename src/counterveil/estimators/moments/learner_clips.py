@@ -1,4 +1,11 @@
-"""Where residuals are clipped: noisy counts of their sizes, and what a clip may take off a mean."""
+"""Where residuals of outcomes are clipped: noisy counts of their sizes, and what a clip may take off a mean.
+
+In come released counts of |v - u.w| between the `EDGES`, in half ranges of the outcome. A clip C loses about
+sum over cells of count (size - C)+ / n, or the noise in that, which is taken for a standard deviation
+(`Sizes.lost`). The clip of least (noise unit C)^2 + lost(C)^2 is chosen, since the noise of what is summed
+grows with C. Numbers that are choices were set on the designs of `experiments/cate`; privacy does not depend
+on them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +17,8 @@ import numpy as np
 from counterveil.estimators.histogram import HELD, beyond
 from counterveil.estimators.moments.scaling import first_few
 from counterveil.numerics.arrays import Floats
-from counterveil.rows.moments.arm_statistics import ResidualSizes, RowForm
+from counterveil.rows.moments.arm_statistics import ResidualSizes
+from counterveil.rows.moments.unit_rows import RowForm
 from counterveil.session import Gate
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
@@ -61,5 +69,5 @@ def find_sizes(gate: Gate, name: str, form: RowForm, weights: Floats, *, rows: i
     """Return sizes of residuals around weights from a noisy histogram; `level` is the mean outcome."""
     counts, variance = ResidualSizes(form, weights, EDGES).release(gate, name)
     edges = np.append(EDGES, EDGES[-1])
-    most = first_few(counts, variance, _CLIPPED * rows, -1.0, edges)[0]
+    most = first_few(counts, variance, _CLIPPED * rows, shown=-1.0, edges=edges)[0]
     return Sizes(counts / rows, sqrt(variance) / rows, most, 1 + min(abs(level), 1.0))

@@ -38,9 +38,11 @@ _SPLINE_DEGREE = 4
 # Degrees, and the strength from which each is taken, with products of covariates and without.
 _WITH_PRODUCTS = ((6, 150.0), (5, 60.0), (4, 0.0), (3, 0.0), (2, 0.0), (1, 0.0))
 _WITHOUT = ((4, 400.0), (3, 150.0), (2, 0.0), (1, 0.0))
-# Noise of effects in parts of the outcome's range, times strength and the root of the number of features:
-# measured.
-_NOISE, _PURE_NOISE = 6.5, 13.0
+# Noise of effects in parts of the outcome's range, times strength and the root of the number of features,
+# measured: Gaussian noise,
+_NOISE = 6.5
+# and pure noise.
+_PURE_NOISE = 13.0
 # Rows for each function of first degree below which, with more than a few covariates, shrunken fits adjust
 # for confounding so much worse than one adjusted effect for all that this is closer to the effects.
 _ROWS_A_FUNCTION = 80
@@ -133,7 +135,7 @@ def axes_of(study: Study, degree: int, settings: Cate) -> list[Axis]:
                 axes.append(Axis(name, "labels", len(domain.labels)))
             continue
         low, high = domain.floats()
-        axis = Axis(name, settings.basis, degree, low, high - low)
+        axis = Axis(source=name, family=settings.basis, size=degree, low=low, width=high - low)
         if settings.basis == "spline":
             knots = tuple((place + 1) / (settings.knots + 1) for place in range(settings.knots))
             axis = replace(axis, size=settings.knots, knots=knots)

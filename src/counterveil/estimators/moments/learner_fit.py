@@ -26,8 +26,10 @@ from counterveil.rows.moments.residual_products import ResidualProducts
 
 # Eigenvalues of a released matrix are kept above this many standard deviations of an entry.
 _FLOOR = 0.5
-# Mean squared residuals, in squares of half the range; and the least one before residuals were seen.
-LEAST_RESIDUAL, LARGEST_RESIDUAL = 1e-4, 1.0
+# Mean squared residuals are taken for no less and no more than these, in squares of half the range;
+LEAST_RESIDUAL = 1e-4
+LARGEST_RESIDUAL = 1.0
+# before residuals were released, for no less than this.
 _FIRST_RESIDUAL = 0.02
 # Rounds in which the first fit takes the size of its own weights into account.
 _ROUNDS = 3
@@ -127,12 +129,18 @@ class Passes:
 
     def and_(self, products: Floats, noise: float, extra: float, lost: float) -> Passes:
         """Return the passes with one more."""
-        more = (*self.products, products), (*self.noise, noise), (*self.extra, extra)
-        return Passes(*more, (*self.lost, lost))
+        return Passes(
+            products=(*self.products, products),
+            noise=(*self.noise, noise),
+            extra=(*self.extra, extra),
+            lost=(*self.lost, lost),
+        )
 
     def averaged(self) -> tuple[Floats, float, float, float]:
         """Return the average by variances, the two parts of its variance, and what clips take off it."""
-        noise, extra, lost = np.array(self.noise), np.array(self.extra), np.array(self.lost)
+        noise = np.array(self.noise)
+        extra = np.array(self.extra)
+        lost = np.array(self.lost)
         # Noise is in every coordinate, what clips take off in all together.
         inverse = 1.0 / (noise + extra + lost**2 / len(self.products[0]))
         share = inverse / inverse.sum()
@@ -150,8 +158,8 @@ def first_fit(system: System, moments: ArmProducts, guess: float) -> tuple[Learn
         fit = fitted(system, passes, residual)
         weights = system.mixing @ fit.theta
         length = float(weights @ weights) / len(system.grams)
-        left = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
-        residual = min(max(left, _FIRST_RESIDUAL), LARGEST_RESIDUAL)
+        square = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
+        residual = min(max(square, _FIRST_RESIDUAL), LARGEST_RESIDUAL)
     return LearnerFit(fit.shrunken, fit.normal, residual), passes
 
 
@@ -182,9 +190,9 @@ def refined(
     """Return the fit with one more pass, over residuals around the last weights, of which a clip may take `lost`."""
     products = gradient.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior
-    more = passes.and_(products, gradient.sd**2, system.entry_variance * system.length(error), lost)
+    all_passes = passes.and_(products, gradient.sd**2, system.entry_variance * system.length(error), lost)
     residual = gradient.square - max(system.prediction_error(error), 0.0) / 2
-    return fitted(system, more, min(max(residual, LEAST_RESIDUAL), LARGEST_RESIDUAL)), more
+    return fitted(system, all_passes, min(max(residual, LEAST_RESIDUAL), LARGEST_RESIDUAL)), all_passes
 
 
 def fitted(system: System, passes: Passes, residual: float) -> LearnerFit:
@@ -212,8 +220,8 @@ def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> tuple[Flo
     # theta = gain @ mean, with the gain of the posterior.
     gain = shrunken.posterior @ np.linalg.solve(covariance, system.gram @ system.mixing).T
     upper = upper_variances(fit.normal, system.prior, shrunken.scales, EFFECT)
-    left = np.eye(len(upper)) - shrunken.response
-    total = gain @ covariance @ gain.T + (left * upper) @ left.T
+    shrunk_away = np.eye(len(upper)) - shrunken.response
+    total = gain @ covariance @ gain.T + (shrunk_away * upper) @ shrunk_away.T
     effect = slice(len(upper) - system.effects, None)
     private = gain @ gain.T * (noise + extra)
     return fit.theta[effect], total[effect, effect], private[effect, effect]

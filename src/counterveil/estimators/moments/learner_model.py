@@ -1,4 +1,9 @@
-"""The fields of a model of effects whose weights were fitted to released moments."""
+"""The fields of a released model of effects (`CateModel`), from weights fitted to released moments.
+
+In come weights, their error and its part that is noise, in half ranges of the outcome and of shortened
+features; out come those of the basis functions in units of the outcome: times `scale` and half the range.
+Nothing private is read.
+"""
 
 from __future__ import annotations
 

@@ -26,15 +26,21 @@ from counterveil.rows.moments.linear_models import LinearModels
 from counterveil.rows.moments.residual_products import ResidualProducts
 
 LONGEST_RESIDUAL = 2.0  # no residual of an outcome in its range is longer, in half ranges
+# Clip of residuals, in their standard deviations; in half ranges no more and no less than the next two.
 RESIDUAL_CLIP_SDS = 3.5
-_MAX_RESIDUAL_CLIP, _MIN_RESIDUAL_CLIP = 2.5, 0.002
+_MAX_RESIDUAL_CLIP = 2.5
+_MIN_RESIDUAL_CLIP = 0.002
+# A first effect is taken for no larger, in half ranges.
 _MAX_EFFECT = 1.2
-# Prior of the confounding of the unadjusted difference, squared; prior of the difference itself. In half
-# ranges.
-_CONFOUNDING_PRIOR, _DIFFERENCE_PRIOR = 0.08**2, 0.1
+# Prior variance of the confounding of the unadjusted difference, in squares of half the range.
+_CONFOUNDING_PRIOR = 0.08**2
+# Prior variance of the unadjusted difference itself.
+_DIFFERENCE_PRIOR = 0.1
 # A model explains at most this many times the variance there is, whatever the noise says.
 _MAX_EXPLAINED = 2.5
-_MIN_BETA_SQUARED, _MIN_GAMMA_SQUARED = 0.01, 0.002
+# Least squared lengths that coefficients of the outcome and of the treatment are supposed to have.
+_MIN_BETA_SQUARED = 0.01
+_MIN_GAMMA_SQUARED = 0.002
 _MIN_TREATMENT_RESIDUAL = 0.5  # share of the treatment's variance that covariates leave
 # Share of the confounding that a correction leaves in directions whose variance v was raised to f: a
 # correction takes away v/f, and v (1 - v/f)^k falls by this factor for each k.
@@ -176,7 +182,9 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         noise_bias=gram.error * gram.trace * alignment,
         raised_bias=gram.raised * alignment,
         unexplained=1 - shrunk_beta.factor,
-        residual_variance=_residual_variance(moments, gram, effect, product, outcome_variance),
+        residual_variance=_residual_variance(
+            moments, gram, effect, product=product, outcome_variance=outcome_variance
+        ),
         variance=residual_treatment,
         least_clip=LONGEST_RESIDUAL if _is_heavy_tailed(moments, scaling) else 0.0,
         hidden=max(
@@ -217,7 +225,8 @@ def _max_alignment(
 
     0.4 of the estimated product and 0.6 of the Cauchy-Schwarz bound.
     """
-    effect, gamma = models.effect, models.shrunk
+    effect = models.effect
+    gamma = models.shrunk
     outcome_squared = beta_squared + effect**2 * gamma_squared - 2 * effect * float(gamma @ beta)
     cauchy_schwarz = sqrt(
         max(gamma_squared, 0.3 * gamma_error) * max(outcome_squared, 0.25 * beta_squared, 0.3 * beta_error)

@@ -1,4 +1,4 @@
-"""Where private outcomes lie in their declared range: a centre, a scale and their tails, from two noisy histograms.
+"""Where private outcomes lie in their declared range, from two noisy histograms: centre, scale and tails.
 
 Units are half the range around its middle: outcomes are in [-1, 1]. A first histogram with cells of one width
 finds the interval that holds nearly all outcomes; a second one has narrow cells in that interval and doubling
@@ -31,19 +31,24 @@ HISTOGRAMS = ("place 1", "place 2")
 _OUTSIDE = 0.003
 # Counts of this many standard deviations of their noise are taken to be people.
 _SURE_SDS = 3.3
-# A count at an end of the range that is people; and how much there is between two ends where all that is
-# noise.
-_END_SDS, _BETWEEN_SDS = 4.0, 8.0
+# A count at an end of the range is people from this many standard deviations of its noise on.
+_END_SDS = 4.0
+# Nobody is between both ends where the sizes of all counts there add up to less than this many, times the root of
+# their number.
+_BETWEEN_SDS = 8.0
 # Counts within which nearly everyone lies stand out of this many standard deviations of their noise.
 _SEEN_SDS = 2.0
-# Tails are what lies beyond this many scales; they are heavy where outcomes exceed that by `_HEAVY` scales on
-# average.
-_TAIL_FROM, _HEAVY = 3.0, 0.01
+# Tails are what lies beyond this many scales.
+_TAIL_FROM = 3.0
+# They are heavy where outcomes exceed that by this many scales on average.
+_HEAVY = 0.01
 # Outcomes are uneven from this skewness on.
 _UNEVEN = 0.9
-# Outcomes of which a cell of the second histogram holds more than this part, or whose standard deviation is
-# less than this part of a cell, may be one value and a few others that noise hides.
-_ONE_CELL, _RESOLVED = 0.75, 0.4
+# Outcomes may be one value and a few others that noise hides where a cell of the second histogram holds more
+# than this part of them,
+_ONE_CELL = 0.75
+# or where their standard deviation is less than this part of a cell.
+_RESOLVED = 0.4
 # Outcomes are far out from this many scales on.
 _FAR_OUT = 4.0
 # Cells outside the interval of the second histogram are each twice as wide as the one before, so many times
@@ -146,17 +151,21 @@ class _Histogram:
 
 def locate_outcomes(gate: Gate, records: Records, pure: bool, cells: int) -> OutcomeLocation:
     """Return where the outcomes lie, from two histograms of `cells` cells, the second where the first is full."""
-    first = _released(gate, HISTOGRAMS[0], records, np.linspace(-1.0, 1.0, cells + 1), slice(0, cells), pure)
+    first = _released(
+        gate, HISTOGRAMS[0], records, edges=np.linspace(-1.0, 1.0, cells + 1), near=slice(0, cells), pure=pure
+    )
     ends = outcomes_at_ends(first.counts, first.sd, records.count, pure)
     edges, near = _zoomed(*_filled(first), cells)
-    location = _location(_released(gate, HISTOGRAMS[1], records, edges, near, pure))
+    location = _location(_released(gate, HISTOGRAMS[1], records, edges=edges, near=near, pure=pure))
     # Outcomes of two values lie at the ends.
     return location if location is ANYWHERE else replace(location, ends=ends)
 
 
 def _released(gate: Gate, name: str, records: Records, edges: Floats, near: slice, pure: bool) -> _Histogram:
-    released = release_outcome_counts(gate, name, records, edges, pure)
-    return _Histogram(released.floats(), sqrt(released.variance), edges, near, records.count)
+    released = release_outcome_counts(gate, name, records, edges=edges, pure=pure)
+    return _Histogram(
+        counts=released.floats(), sd=sqrt(released.variance), edges=edges, near=near, rows=records.count
+    )
 
 
 def _zoomed(low: float, high: float, cells: int) -> tuple[Floats, slice]:

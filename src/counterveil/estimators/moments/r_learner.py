@@ -8,13 +8,14 @@ If p is right, the second block is orthogonal to every function of covariates, s
 even where the functions cannot express the outcome; if they can, p may be wrong (Nie and Wager 2021 [1]_,
 after Robinson 1988 [2]_). The propensity is the declared share of a trial, or a regression off the moments by
 arm that the T-learner releases, whose fit is also where this one starts. In: public ranges of covariates and
-what `rows/moments/arm_statistics.py` releases. Out: a `CateModel` in units of the outcome.
+what `rows.moments.arm_statistics` releases. Out: a `CateModel` in units of the outcome.
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
 
-References ---------- .. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment
-effects. Biometrika 108,
-   299-319.
+References
+----------
+.. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment effects. Biometrika
+   108, 299-319.
 .. [2] Robinson, P. M. (1988). Root-n-consistent semiparametric regression. Econometrica 56, 931-954.
 """
 
@@ -54,21 +55,21 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.shrinkage import Normal, Prior, shrink
 from counterveil.results.answering import Facts
 from counterveil.results.functions import CateModel, CateQuestion, require_gaussian, vector_plan
-from counterveil.rows.moments.arm_statistics import (
-    ArmForm,
-    ArmProducts,
-    ArmStatistics,
-    InteractedForm,
-    LinearPropensity,
-    ResidualGradient,
-)
+from counterveil.rows.moments.arm_statistics import ArmProducts, ArmStatistics, ResidualGradient
+from counterveil.rows.moments.unit_rows import ArmForm, InteractedForm, LinearPropensity
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan
 
-# Parts of the budget in percent: moments by arm, moments of the interacted rows, the size of residuals; steps
-# take the rest, and the last step so much of that.
-_MOMENTS, _INTERACTED, _SIZE = 15, 20, 3
-_STEPS, _LAST = 2, Fraction(7, 10)
+# Percents of the budget: for moments by arm,
+_MOMENTS = 15
+# moments of the interacted rows,
+_INTERACTED = 20
+# and sizes of residuals.
+_SIZE = 3
+# So many steps over residuals have the rest,
+_STEPS = 2
+# of which the last one has this part.
+_LAST = Fraction(7, 10)
 # Length to which rows are shortened, beside that of the features alone: both blocks are about as long.
 _BOTH = sqrt(2.0)
 # Propensities are kept this far from 0 and 1.
@@ -110,15 +111,15 @@ def r_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
 
     def estimate(gate: Gate) -> Facts:
         start = _start(gate, public.study, design, rows)
-        system, fit, passes = _fit(gate, design, plan, steps, start, rows)
+        system, fit, passes = _fit(gate, design, plan, steps=steps, start=start, rows=rows)
         return effect_model(
             public.study,
             question,
             design,
-            plan,
-            system,
-            fit,
-            passes,
+            plan=plan,
+            system=system,
+            fit=fit,
+            passes=passes,
             method="R-learner",
             scale=2.0 / (design.length * _BOTH),
         )
@@ -137,8 +138,8 @@ def _shares(steps: list[str]) -> dict[str, Fraction]:
     """Return the parts of the budget by name."""
     *before, last = steps
     remaining = Fraction(100 - _MOMENTS - _INTERACTED - _SIZE, 100)
-    parts = {"moments": _MOMENTS, "interacted moments": _INTERACTED, SIZE: _SIZE}
-    shares = {name: Fraction(part, 100) for name, part in parts.items()}
+    percents = {"moments": _MOMENTS, "interacted moments": _INTERACTED, SIZE: _SIZE}
+    shares = {name: Fraction(percent, 100) for name, percent in percents.items()}
     shares |= {name: remaining * (1 - _LAST) / len(before) for name in before}
     return shares | {last: remaining * (_LAST if before else 1)}
 
@@ -168,7 +169,9 @@ def _fit(
     effect = (start.weights[1] - start.weights[0]) / design.length
     theta = np.concatenate((start.weights[0] / design.length, effect / 2)) * length
     clip = start.clip
-    form = InteractedForm(design.basis, length, start.propensity, effect, theta, clip)
+    form = InteractedForm(
+        basis=design.basis, length=length, propensity=start.propensity, offset=effect, start=theta, clip=clip
+    )
     moments = ArmStatistics(form).release(gate, "interacted moments")
     gram = positive(moments.grams[0], moments.entry_sd * sqrt(2.0))
     system = System(
@@ -192,7 +195,7 @@ def _fit(
     for name in steps:
         clip = sizes.clip(sizes.most, unit / float(plan.amount(name, Kind.VECTOR)))
         gradient = ResidualGradient(plain, system.weights(fit.theta), clip).release(gate, name)
-        fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
+        fit, passes = refined(system, fit, passes, gradient=gradient, lost=sizes.lost(clip))
     return system, fit, passes
 
 

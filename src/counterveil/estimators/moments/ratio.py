@@ -2,16 +2,15 @@
 
     effect = r_1 - r_0,    r_a = sum N / sum D over the people of arm a,
 
-with N a person's numerator and D their denominator. Both sums of an arm are released, then the sum of squared residuals
-N - r_a D around the released ratio, which is the sampling variance of the numerator of Fieller's statistic. Where arms
-are public each arm spends the whole budget on its own people. The variance is that of the delta method for metrics
-whose unit of analysis is not that of randomisation [1]_; the interval is Fieller's [2]_, which stays right where a
-denominator is hardly larger than its noise.
+with N a person's numerator and D their denominator. Both sums of an arm are released, then the sum of squared
+residuals N - r_a D around the released ratio, which is the sampling variance of the numerator of Fieller's
+statistic. Where arms are public each arm spends the whole budget on its own people. The variance is that of
+the delta method for metrics whose unit of analysis is not that of randomisation [1]_; the interval is
+Fieller's [2]_, which stays right where a denominator is hardly larger than its noise.
 
-References
-----------
-.. [1] Deng, A., Knoblich, U. and Lu, J. (2018). Applying the delta method in metric analytics. KDD '18, 233-242.
-.. [2] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16, 175-185.
+References ---------- .. [1] Deng, A., Knoblich, U. and Lu, J. (2018). Applying the delta method in metric
+analytics. KDD '18, 233-242. .. [2] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16,
+175-185.
 """
 
 from __future__ import annotations
@@ -40,9 +39,11 @@ PAGE = "rows/moments/ratio_sums.proof.md"
 # `python -m experiments.panels --only ratio_shapes`; privacy does not depend on them.
 _RESIDUAL_SHARE = Fraction(1, 10)
 _ADDED_SDS = 0.25
-# The ratio that weights are chosen for, and the numerator's part of what is paid, stay away from zero and one.
+# The ratio that weights are chosen for is no smaller.
 _LEAST_RATIO = Fraction(1, 10**6)
-_LEAST_PART, _MOST_PART = 0.05, 0.95
+# The numerator's part of what is paid, at least and at most.
+_LEAST_PART = 0.05
+_MOST_PART = 0.95
 
 
 def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResult]:
@@ -51,7 +52,8 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
     rows = public.rows
     design = ratio_design(study, question)
     noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
-    bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
+    sums_bound = design.sums_l2 if design.gaussian else design.sums_l1
+    residuals_bound = design.residuals_l2 if design.gaussian else design.residuals_l1
 
     def estimate(gate: Gate) -> Facts:
         ratios = [noisy_ratio(design, released, rows) for released in design.release(gate)]
@@ -66,11 +68,11 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
             releases=(
                 (
                     "sums of numerator and denominator of both arms",
-                    f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
+                    f"{norm}sensitivity {float(sums_bound):.6g}, scaled",
                 ),
                 (
                     "sums of squared residuals of both arms",
-                    f"{norm}sensitivity {float(bounds[1]):.6g}, scaled",
+                    f"{norm}sensitivity {float(residuals_bound):.6g}, scaled",
                 ),
             ),
             not_covered=(*causal_caveats(study, question.estimand), Caveat.OWN_RATIOS),
@@ -108,12 +110,14 @@ def ratio_design(study: Study, question: Question) -> ArmRatios:
     ratio = abs((numerator[0] + numerator[1]) / (denominator[0] + denominator[1]))
     widths = [ends[1] - ends[0] if public_arms else max(map(abs, ends)) for ends in (numerator, denominator)]
     worth = (float(widths[0]), float(max(ratio, _LEAST_RATIO) * widths[1]))
-    powers = [each ** (0.5 if gaussian else 2 / 3) for each in worth]
-    part = Fraction(min(max(powers[0] / sum(powers), _LEAST_PART), _MOST_PART)).limit_denominator(10**4)
+    powers = [amount ** (0.5 if gaussian else 2 / 3) for amount in worth]
+    numerator_part = Fraction(min(max(powers[0] / sum(powers), _LEAST_PART), _MOST_PART)).limit_denominator(
+        10**4
+    )
     return ArmRatios(
         numerator,
         denominator,
-        weights=(part / widths[0], (1 - part) / widths[1]),
+        weights=(numerator_part / widths[0], (1 - numerator_part) / widths[1]),
         public_arms=public_arms,
         gaussian=gaussian,
     )

@@ -1,4 +1,14 @@
-"""Means of several arms where everything about a person is private: one vector, for one outcome or several."""
+"""Means of several private arms, for one outcome or several, from one released vector.
+
+With r in [-1, 1] an outcome of a row in parts of half its range, released are for every outcome and arm the
+noisy sums L, M and H of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 over the arm's rows (`rows.moments.arms`). They
+make
+
+    size N = L + M + H,    mean of r = (H - L) / N,    mean of r^2 = (L - M + H) / N,
+
+the first with its noise, since arms are private; Fieller's factor makes errors larger by what the noise of N
+does. Means are in units of the outcome. Everything about a person is private but the number of rows.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Effects by period where everything about a person is private: a centred contrast of changes for each period.
+"""Effects by period where everything about a person is private: one centred contrast of changes a period.
 
-The share treated is released once, and then for each period a centre, the contrast of the changes since the reference
-period and its second moment. A person is in all of them, so that the budget is divided: of Gaussian noise, its square.
+The share treated is released once, and then for each period a centre, the contrast of the changes since the
+reference period and its second moment. A person is in all of them, so that the budget is divided: of Gaussian
+noise, its square.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def record_event_study(
         effects = []
         for period in others:
             width = float(since[period].width)
-            contrast, uncertainty = release_period(gate, plan, since[period], share, period)
+            contrast, uncertainty = release_period(gate, plan, since[period], share=share, period=period)
             linear = Linear(contrast, uncertainty, (-width, width))
             effects.append(Effect(labels[period], linear, question.level, len(others)))
         return Facts(

@@ -1,8 +1,8 @@
 """Effects of groups of people where everything about a person is private, the group included.
 
-A group's effect is the difference of its arms' mean outcomes, or the mean of its people's doubly robust scores.
-Numbers, sums and squares of all groups are one release; a mean is a noisy sum over a noisy number, whose interval is
-Fieller's.
+A group's effect is the difference of its arms' mean outcomes, or the mean of its people's doubly robust
+scores. Numbers, sums and squares of all groups are one release; a mean is a noisy sum over a noisy number,
+whose interval is Fieller's.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def record_groups(public: PublicData, question: Question, *, layout: Layout) -> 
     def estimate(gate: Gate) -> Facts:
         cells, score = form.release(gate, LayoutPlaces(layout), layout.public)
         return Facts(
-            groups=_effects(study, question, layout, cells, score),
+            groups=_effects(study, question, layout, cells=cells, score=score),
             by=layout.names,
             method=METHOD_TEXTS[question.method],
             releases=score_releases(form),
@@ -95,11 +95,11 @@ def prepared_scores(
 
 def score_releases(form: Scoring) -> tuple[tuple[str, str], ...]:
     """Return what was released and what part of the budget it took."""
-    parts = form.plan.parts
+    shares = form.plan.parts
     return tuple(
         (
             _RELEASE_WORDS.get(name, "moments of the outcome's residuals"),
-            f"{parts[name]:.0%} of the budget; "
+            f"{shares[name]:.0%} of the budget; "
             + (f"{form.plan.kind(name).value} of pure noise" if form.pure else "Gaussian noise"),
         )
         for name, _ in form.plan.amounts
@@ -130,8 +130,8 @@ def _unadjusted(study: Study, by: tuple[str, ...]) -> tuple[Caveat, ...]:
     """Return what leaves room for confounders where nothing but the groups is adjusted for."""
     if study.randomised is True:
         return ()
-    left = [name for name in study.covariates if name not in by]
-    return (Caveat.CONFOUNDING_WITHIN_GROUPS if left or not by else Caveat.CONFOUNDING,)
+    not_grouped = [name for name in study.covariates if name not in by]
+    return (Caveat.CONFOUNDING_WITHIN_GROUPS if not_grouped or not by else Caveat.CONFOUNDING,)
 
 
 def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
@@ -142,18 +142,18 @@ def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list
     extra = extra * (cells.safe_sizes / np.maximum(cells.sizes, cells.size_sd)) ** 2
     return [
         NoisyRatio(
-            total=float(cells.totals[place] - shift[place]) * unit,
-            size=float(cells.sizes[place]),
-            row_variance=float(variances[place]) * unit**2,
+            total=float(cells.totals[cell] - shift[cell]) * unit,
+            size=float(cells.sizes[cell]),
+            row_variance=float(variances[cell]) * unit**2,
             total_sd=cells.total_sd * unit,
             size_sd=cells.size_sd,
             offset=(cells.centre + score.offset) * unit,
-            extra=float(extra[place]) * unit**2,
+            extra=float(extra[cell]) * unit**2,
             bias=(score.bias + cells.lost) * unit,
             limit=limit,
             heavy=cells.heavy,
         )
-        for place in range(len(cells.sizes))
+        for cell in range(len(cells.sizes))
     ]
 
 
@@ -166,14 +166,14 @@ def _effects(
     ratios = cell_ratios(cells, score, width / 2, width / 2 if arms else width)
     names = group_names(layout)
     if not arms:
-        known: list[Known] = list(ratios)
+        effects: list[Known] = list(ratios)
         sizes = cells.sizes
         size_sd = cells.size_sd
     else:
-        known = [RatioDifference(ratios[2 * g + 1], ratios[2 * g]) for g in range(len(names))]
+        effects = [RatioDifference(ratios[2 * g + 1], ratios[2 * g]) for g in range(len(names))]
         sizes = cells.sizes.reshape(-1, 2).sum(axis=1)
         size_sd = cells.size_sd * float(np.sqrt(2))
     return tuple(
-        Effect(name, known[place], question.level, len(names), float(sizes[place]), size_sd)
-        for place, name in enumerate(names)
+        Effect(name, effects[group], question.level, len(names), float(sizes[group]), size_sd)
+        for group, name in enumerate(names)
     )

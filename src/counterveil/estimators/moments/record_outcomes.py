@@ -1,7 +1,7 @@
 """Effects on several outcomes where everything about a person is private.
 
-The share treated is released once; then the mean of everyone, the centred contrast and its second moment of all
-outcomes, each of the three for all outcomes together.
+The share treated is released once; then the mean of everyone, the centred contrast and its second moment of
+all outcomes, each of the three for all outcomes together.
 """
 
 from __future__ import annotations
@@ -152,16 +152,29 @@ def release_effects(
             unit_variance=noise.variance,
         )
         settings.append(
-            Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
+            Setting(
+                share=share,
+                share_variance=share_variance,
+                centre=centre,
+                centre_shift=float(start - centre),
+                centre_sd=sqrt(mean.noise.variance),
+            )
         )
     bounds = sums.bounds(share, [setting.centre for setting in settings])
     effects, squares = sums.release_contrasts(gate, bounds)
     contrasts = []
-    for index, (setting, own, effect, square) in enumerate(
+    for index, (setting, bound, effect, square) in enumerate(
         zip(settings, bounds, effects, squares, strict=True)
     ):
-        of_variance = plan.several_noise("moment", [own.second_moment / rows] * len(bounds), weights)[index]
-        contrasts.append((Contrast(setting, own, effect, square, of_variance), means[index]))
+        of_variance = plan.several_noise("moment", [bound.second_moment / rows] * len(bounds), weights)[index]
+        contrasts.append(
+            (
+                Contrast(
+                    setting=setting, bounds=bound, effect=effect, square=square, variance_noise=of_variance
+                ),
+                means[index],
+            )
+        )
     return contrasts
 
 

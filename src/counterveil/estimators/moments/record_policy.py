@@ -1,4 +1,10 @@
-"""What a rule of treatment gains, and gains along a ranking, where everything about a person is private."""
+"""What a rule of treatment gains, and gains along a ranking, where everything about a person is private.
+
+A public rule splits people into cells: whom it treats and whom not, or people between thresholds of a
+ranking. With the score psi of a row, whose mean over people is their effect, and c the cost of a treatment,
+the gain of treating the people of some cells is the mean over everyone of (psi - c) times a flag of these
+cells: a sum of released numbers by cell (`effect_sums`). Gains and costs are in units of the outcome.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`moments`: what is released once for every regression, and what the answer says of it.
 
-Where records are private all second moments are released, where outcomes alone are, those with the outcome; robust
-errors of named regressions are released at a price of their own.
+Where records are private all second moments are released, where outcomes alone are, those with the outcome;
+robust errors of named regressions are released at a price of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from counterveil.errors import refusal
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.moments.regression import PAGES, ReleasedMoments, release_regression_moments
+from counterveil.estimators.moments.regression_basis import basis_of
 from counterveil.estimators.moments.regression_outcomes import OutcomeMoments, release_outcome_moments
 from counterveil.estimators.moments.regression_plan import MOST_NOISE, RowPlan, outcome_plan
 from counterveil.estimators.moments.regression_sandwich import PAGE as ROBUST_PAGE
@@ -27,7 +28,7 @@ from counterveil.results.question import Question
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
 from counterveil.rows.moments.outcome_moments import OutcomeRows
 from counterveil.rows.moments.regression_columns import Columns
-from counterveil.rows.moments.regression_moments import WorkingRows
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
 from counterveil.session import Gate
@@ -40,7 +41,9 @@ def regression_moments(
 ) -> Prepared[Moments]:
     """Return the moments of columns; `robust` are the formulas of regressions with robust errors."""
     rows = public.rows
-    design = RowPlan(rows, columns, question.budget, question.mechanism, len(robust))
+    design = RowPlan(
+        rows=rows, columns=columns, budget=question.budget, mechanism=question.mechanism, robust=len(robust)
+    )
     private = question.unit is Unit.RECORD
     if private:
         _refuse_noise(design)
@@ -53,7 +56,8 @@ def regression_moments(
         else:
             released = _of_outcomes(release_outcome_moments(gate, records, design))
         middles = [
-            _middle(gate, number, records, design, released, formula) for number, formula in enumerate(robust)
+            _middle(gate, number, records, design=design, released=released, text=formula)
+            for number, formula in enumerate(robust)
         ]
         return Facts(
             outcome=public.study.outcome,
@@ -164,7 +168,15 @@ def _of_records(moments: ReleasedMoments) -> _Released:
         ("second moments of weighted rows", f"squared length at most {float(rows.squared_max_norm):.4g}"),
     )
     share = moments.weighted_down if rows.length < rows.longest else 0.0
-    return _Released(moments.matrix, noise, rows.basis, releases, share, clipped, rows)
+    return _Released(
+        matrix=moments.matrix,
+        noise=noise,
+        basis=basis_of(rows),
+        releases=releases,
+        weighted_down=share,
+        clipped=clipped,
+        rows=rows,
+    )
 
 
 def _of_outcomes(moments: OutcomeMoments) -> _Released:
@@ -183,7 +195,13 @@ def _of_outcomes(moments: OutcomeMoments) -> _Released:
     clips = rows.clip < 1.0 + float(np.abs(rows.prediction).sum())
     clipped = ClippedOutliers((rows.columns.names[place],) * clips, (float(clip),) * clips, in_sds=False)
     return _Released(
-        moments.matrix, moments.noise, rows.basis(), releases, moments.weighted_down, clipped, rows
+        matrix=moments.matrix,
+        noise=moments.noise,
+        basis=basis_of(rows),
+        releases=releases,
+        weighted_down=moments.weighted_down,
+        clipped=clipped,
+        rows=rows,
     )
 
 

@@ -1,4 +1,4 @@
-"""The columns that a study and the arguments of `moments` declare: covariates, arms, outcomes, logarithms, products.
+"""The columns that a study and the arguments of `moments` declare: covariates, arms, outcomes, products.
 
 Reads declarations alone; what a row holds in each column stands in `rows.moments.regression_columns`.
 """
@@ -23,17 +23,17 @@ def columns_of(study: Study, outcomes: Sequence[str], terms: Sequence[str]) -> C
     treatments = [study.treatment] if study.arms is None else [f"{study.treatment}={arm}" for arm in arms]
     sources = [column.source for column in features.columns]
     labels = [_named(study, column) for column in features.columns]
-    more = () if study.several is None else study.several.columns[1:]
+    further_outcomes = () if study.several is None else study.several.columns[1:]
     raised = [factor for text in terms for factor in _factors(text, study) if factor.startswith("log(")]
     logs = [name[4:-1] for name in dict.fromkeys(raised) if name not in labels]
     _refuse_logs(study, logs)
     log_outcome = tuple(name for name in logs if name == study.outcome)
     logs = [name for name in logs if name != study.outcome]
-    names = (*labels, *(f"log({name})" for name in logs), *treatments, study.outcome, *more)
+    names = (*labels, *(f"log({name})" for name in logs), *treatments, study.outcome, *further_outcomes)
     names = (*names, *(f"log({name})" for name in log_outcome))
     ends = [(column.low + column.width / 2, column.width / 2) for column in features.columns]
     ends += [_logarithms(*_range(study, name)) for name in logs]
-    ends += [(0.5, 0.5)] * len(arms) + [_middle(study, name) for name in (study.outcome, *more)]
+    ends += [(0.5, 0.5)] * len(arms) + [_middle(study, name) for name in (study.outcome, *further_outcomes)]
     ends += [_logarithms(*_range(study, name)) for name in log_outcome]
     groups = [
         (name, tuple(label for label, source in zip(labels, sources, strict=True) if source == name))
@@ -43,25 +43,27 @@ def columns_of(study: Study, outcomes: Sequence[str], terms: Sequence[str]) -> C
     _refuse_unknown(outcomes, tuple(study.covariates), "outcomes")
     explained = (study.outcome,) if study.several is None else study.several.names
     responses = [source in outcomes for source in (*sources, *logs)] + [True] * len(arms)
-    responses += [name in explained for name in (study.outcome, *more)] + [True] * len(log_outcome)
+    responses += [name in explained for name in (study.outcome, *further_outcomes)] + [True] * len(
+        log_outcome
+    )
     flags = {
         name: source
-        for name, source, known in zip(labels, sources, features.two_valued, strict=True)
-        if known
+        for name, source, is_flag in zip(labels, sources, features.two_valued, strict=True)
+        if is_flag
     }
     flags |= dict.fromkeys(treatments, study.treatment)
-    products, named = _products(terms, study, names, dict(groups), flags)
+    products, named = _products(terms, study, names, groups=dict(groups), flags=flags)
     return Columns(
-        (*names, *named),
-        features,
-        tuple(arms),  # type: ignore[arg-type]
-        tuple(responses),
-        products,
-        tuple(ends),
-        tuple((name, members) for name, members in groups if members != (name,)),
-        len(more),
-        tuple((sources.index(name), high / low) for name in logs for low, high in [_range(study, name)]),
-        tuple(high / low for name in log_outcome for low, high in [_range(study, name)]),
+        names=(*names, *named),
+        features=features,
+        arms=tuple(arms),  # type: ignore[arg-type]
+        responses=tuple(responses),
+        products=products,
+        ends=tuple(ends),
+        groups=tuple((name, members) for name, members in groups if members != (name,)),
+        measures=len(further_outcomes),
+        logs=tuple((sources.index(name), high / low) for name in logs for low, high in [_range(study, name)]),
+        log_outcome=tuple(high / low for name in log_outcome for low, high in [_range(study, name)]),
     )
 
 
@@ -96,12 +98,15 @@ def _named(study: Study, column: Column) -> str:
     return column.source if column.label is None else f"{column.source}={domain.labels[column.label]}"  # type: ignore[union-attr]
 
 
-def _refuse_unknown(asked: Sequence[str], known: Sequence[str], argument: str) -> None:
+def _refuse_unknown(names: Sequence[str], columns: Sequence[str], argument: str) -> None:
     """Raise CV-P780 for a name that is not among the columns."""
-    for name in asked:
-        if name not in known:
+    for name in names:
+        if name not in columns:
             raise refusal(
-                "CV-P780b", argument=argument, known=", ".join(map(repr, known)) or "no covariates", name=name
+                "CV-P780b",
+                argument=argument,
+                known=", ".join(map(repr, columns)) or "no covariates",
+                name=name,
             )
 
 
@@ -110,9 +115,9 @@ def _factors(text: object, study: Study) -> list[str]:
     if not isinstance(text, str):
         raise _no_interaction(text)
     groups = {name: () for name, domain in study.covariates.items() if isinstance(domain, Categories)}
-    found = [factor.strip().strip("`") for factor in written_out(text, groups).split(":")]
-    if len(found) == 2 or (len(found) == 1 and found[0].startswith("log(")):
-        return found
+    factors = [factor.strip().strip("`") for factor in written_out(text, groups).split(":")]
+    if len(factors) == 2 or (len(factors) == 1 and factors[0].startswith("log(")):
+        return factors
     raise _no_interaction(text)
 
 
@@ -127,23 +132,25 @@ def _products(
 
     `flags` says of every flag which column it is of: products of two flags of one column are known.
     """
-    found: dict[tuple[int, int], str] = {}
+    products: dict[tuple[int, int], str] = {}
     for text in terms:
         factors = _factors(text, study)
         _refuse_unknown(factors, tuple(dict.fromkeys((*groups, *names))), "terms")
         if len(factors) == 1:
             continue
-        one, two = (groups.get(factor, (factor,)) for factor in factors)
-        own = {
+        firsts, seconds = (groups.get(factor, (factor,)) for factor in factors)
+        of_term = {
             (names.index(first), names.index(second)): f"{first}:{second}"
-            for first in one
-            for second in two
+            for first in firsts
+            for second in seconds
             if first not in flags or flags.get(second) != flags[first]
         }
-        if not own:
+        if not of_term:
             raise _no_interaction(text)
-        found |= {pair: name for pair, name in own.items() if pair[::-1] not in found or pair[0] == pair[1]}
-    return tuple(found), list(found.values())
+        products |= {
+            pair: name for pair, name in of_term.items() if pair[::-1] not in products or pair[0] == pair[1]
+        }
+    return tuple(products), list(products.values())
 
 
 def _no_interaction(text: object) -> CounterveilError:

@@ -1,11 +1,12 @@
 """Second moments of public columns with private outcomes, for every regression of the outcome on them.
 
-Covariates, arms and their moments are public, and public columns are made uncorrelated exactly. What is released are
-the outcome's mean and mean square, then, twice, counts of residuals by size and moments of the public columns with the
-residual of the outcome: around its mean, and around the prediction that the first of them give.
+Covariates, arms and their moments are public, and public columns are made uncorrelated exactly. What is
+released are the outcome's mean and mean square, then, twice, counts of residuals by size and moments of the
+public columns with the residual of the outcome: around its mean, and around the prediction that the first of
+them give.
 
-Numbers of this module that are choices, and not derived, were set on the tuning designs of `experiments/regressions`;
-privacy does not depend on them.
+Numbers of this module that are choices, and not derived, were set on the tuning designs of
+`experiments/regressions`; privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.estimators.moments.regression_plan import CUT, SHOWN, SHOWN_OF_FEW, RowPlan, outcome_plan
+from counterveil.estimators.moments.regression_plan import (
+    SHOWN,
+    SHOWN_OF_FEW,
+    RowPlan,
+    cut_shares,
+    outcome_plan,
+)
 from counterveil.estimators.moments.scaling import first_few, is_near_bound
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.moments.outcome_moments import (
@@ -80,10 +87,10 @@ class OutcomeMoments:
     @property
     def noise(self) -> Floats:
         """The standard deviation of the noise of each; none where moments are public."""
-        found = np.zeros((len(self.public) + 1,) * 2)
-        found[-1, :-1] = found[:-1, -1] = self.sd
-        found[-1, -1] = self.square_sd
-        return found
+        noise = np.zeros((len(self.public) + 1,) * 2)
+        noise[-1, :-1] = noise[:-1, -1] = self.sd
+        noise[-1, -1] = self.square_sd
+        return noise
 
 
 def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> OutcomeMoments:
@@ -93,13 +100,13 @@ def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> Ou
     prediction = np.zeros(len(public))
     prediction[0] = mean
     rows = replace(rows, prediction=prediction)
-    rows = _clipped_rows(gate, "first reach", records, rows, design, sd=sd, mean=mean)
-    first = _with_residuals(gate, "first moments", records, rows, public, longer)
-    more, residual_variance = _better_prediction(first, design)
+    rows = _clipped_rows(gate, "first reach", records, rows=rows, design=design, sd=sd, mean=mean)
+    first = _with_residuals(gate, "first moments", records, rows=rows, public=public, longer=longer)
+    step, residual_variance = _better_prediction(first, design)
     sd = sqrt(min(max(residual_variance, first.square_sd, _LEAST_OUTCOME_VARIANCE), 1.0))
-    rows = replace(rows, prediction=rows.prediction + more)
-    rows = _clipped_rows(gate, "reach", records, rows, design, sd=sd, mean=mean)
-    return _with_residuals(gate, "moments", records, rows, public, longer)
+    rows = replace(rows, prediction=rows.prediction + step)
+    rows = _clipped_rows(gate, "reach", records, rows=rows, design=design, sd=sd, mean=mean)
+    return _with_residuals(gate, "moments", records, rows=rows, public=public, longer=longer)
 
 
 def _better_prediction(first: OutcomeMoments, design: RowPlan) -> tuple[Floats, float]:
@@ -114,13 +121,13 @@ def _better_prediction(first: OutcomeMoments, design: RowPlan) -> tuple[Floats, 
     crossed = np.clip(first.crossed, -most, most)
     crossed = np.where(np.abs(crossed) > design.least_signal * first.sd, crossed, 0.0)
     inverse = np.linalg.pinv(first.public, rcond=_NO_VARIANCE, hermitian=True)
-    more = inverse @ crossed
+    step = inverse @ crossed
     noise = first.sd**2 * float(np.trace(inverse))
     # A prediction of which half may be noise makes what is left of outcomes longer, and clips it.
-    if crossed @ more <= 2 * noise:
-        more = np.zeros_like(more)
+    if crossed @ step <= 2 * noise:
+        step = np.zeros_like(step)
         noise = 0.0
-    return more, (first.square - crossed @ more) / first.public[0, 0] + noise
+    return step, (first.square - crossed @ step) / first.public[0, 0] + noise
 
 
 def outcome_location(gate: Gate, records: Records, columns: Columns) -> tuple[float, float]:
@@ -144,17 +151,18 @@ def public_rows(records: Records, design: RowPlan) -> tuple[OutcomeRows, Floats,
     values, vectors = np.linalg.eigh((matrix / matrix[0, 0] - np.outer(means, means))[1:, 1:])
     root = (vectors / np.sqrt(np.clip(values, _LEAST_EIGENVALUE, None))) @ vectors.T
     mix = np.eye(size)
-    mix[1:, 1:], mix[1:, 0] = root, -root @ means[1:]
+    mix[1:, 1:] = root
+    mix[1:, 0] = -root @ means[1:]
     rows = replace(rows, mix=mix)
     counts = count_public_lengths(records, rows)
     above = np.cumsum(counts[::-1])[::-1][1:]
-    share = next(long for least, long, _ in CUT if _relative_noise(design, size) >= least)
+    share = cut_shares(_relative_noise(design, size)).rows
     # Instruments would not allow weights that depend on what they explain.
     share = 0.0 if any(design.columns.responses[: -1 - len(design.columns.arms)]) else share
-    place = int(np.flatnonzero(above <= share * n)[0]) if above[-1] <= share * n else len(EDGES) - 1
-    rows = replace(rows, length=float(EDGES[place]))
+    edge = int(np.flatnonzero(above <= share * n)[0]) if above[-1] <= share * n else len(EDGES) - 1
+    rows = replace(rows, length=float(EDGES[edge]))
     public = mean_public_products(records, rows)
-    return rows, public, float(above[place]) / n
+    return rows, public, float(above[edge]) / n
 
 
 def _relative_noise(design: RowPlan, size: int) -> float:
@@ -189,11 +197,11 @@ def _clipped_rows(
     taken off the outcomes: they are in their range as they are, whatever the prediction.
     """
     edges = WINDOWS * sd
-    counts = release_residual_counts(gate, name, records, rows, edges, design.pure)
-    clipped = next(share for least, _, share in CUT if _relative_noise(design, len(rows.mix)) >= least)
+    counts = release_residual_counts(gate, name, records, rows=rows, edges=edges, pure=design.pure)
+    clipped = cut_shares(_relative_noise(design, len(rows.mix))).responses
     shown = SHOWN_OF_FEW if is_near_bound(mean) else SHOWN
     clip, _ = first_few(
-        counts.floats(), counts.variance, clipped * records.count, shown, np.append(edges, np.inf)
+        counts.floats(), counts.variance, clipped * records.count, shown=shown, edges=np.append(edges, np.inf)
     )
     clip = max(clip, design.least_window * sd)
     unsure = sqrt(counts.variance * len(edges))

@@ -1,7 +1,7 @@
-"""How the budget of `moments` is divided, and whether noise would hide them: functions of public numbers alone.
+"""How the budget of `moments` is divided, and whether noise would hide them: public numbers alone.
 
-Numbers of this module that are choices, and not derived, were set on the tuning designs of `experiments/regressions`;
-privacy does not depend on them.
+Numbers of this module that are choices, and not derived, were set on the tuning designs of
+`experiments/regressions`; privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ _LEAST_SIGNAL = 3.0
 ROBUST_SHARE = Fraction(1, 4)
 # Of a sandwich's part, what the counts of its rows' lengths have.
 _ROBUST_COUNTS = Fraction(1, 5)
-# Shares of rows that are weighted down and of responses that are clipped, by the least noise of an entry beside its
-# sampling error.
-CUT = ((0.3, 0.05, 0.0005), (0.1, 0.02, 0.0005), (0.01, 0.002, 0.0002), (0.0, 0.0, 0.0))
 # By how many standard deviations counts must show that no more are: for rows, and for responses whose mean is near an
 # end of their range, as then few large values may carry it.
 SHOWN = -1.0
@@ -45,6 +42,37 @@ _USUAL_LENGTH = 1.8 * 1.75
 # The largest noise of a matrix (its operator norm beside columns of variance one) and number of columns.
 MOST_NOISE = 0.8
 MOST_COLUMNS = 138
+
+
+@dataclass(frozen=True, slots=True)
+class CutShares:
+    """Shares of rows that are weighted down, and of responses that are clipped, from some noise on.
+
+    Attributes
+    ----------
+    least_noise : float
+        Noise of an entry of the moments, in its sampling errors, from which on they hold.
+    rows, responses : float
+        Shares of all rows.
+    """
+
+    least_noise: float
+    rows: float
+    responses: float
+
+
+# From much noise to none.
+_CUT_SHARES = (
+    CutShares(least_noise=0.3, rows=0.05, responses=0.0005),
+    CutShares(least_noise=0.1, rows=0.02, responses=0.0005),
+    CutShares(least_noise=0.01, rows=0.002, responses=0.0002),
+    CutShares(least_noise=0.0, rows=0.0, responses=0.0),
+)
+
+
+def cut_shares(relative_noise: float) -> CutShares:
+    """Return the shares for a noise of an entry, in its sampling errors."""
+    return next(shares for shares in _CUT_SHARES if relative_noise >= shares.least_noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +130,10 @@ class RowPlan:
         if self.robust:
             remaining = 1 - ROBUST_SHARE
             shares = {name: remaining * share for name, share in shares.items()}
-            each = ROBUST_SHARE / self.robust
+            of_sandwich = ROBUST_SHARE / self.robust
             for number in range(self.robust):
-                shares |= {f"robust reach {number}": each * _ROBUST_COUNTS}
-                shares |= {f"robust {number}": each * (1 - _ROBUST_COUNTS)}
+                shares |= {f"robust reach {number}": of_sandwich * _ROBUST_COUNTS}
+                shares |= {f"robust {number}": of_sandwich * (1 - _ROBUST_COUNTS)}
         counts = Kind.CELLS if self.pure else Kind.VECTOR
         kinds = {name: counts if "reach" in name else Kind.VECTOR for name in shares}
         return Plan.split(self.budget, shares, self.mechanism, kinds)

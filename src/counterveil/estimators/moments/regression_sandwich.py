@@ -1,8 +1,8 @@
-"""The middle of a regression's sandwich, for errors of unequal variance (HC1), from released moments and two releases.
+"""The middle of a regression's sandwich for errors of unequal variance (HC1), from two releases.
 
-Least squares of the released moments gives T, which makes regressors uncorrelated, and the residual's weights; counts
-of the squared lengths of rows w = q T x e then say where few rows are longer, and the mean of w w' is released of rows
-shortened to that length.
+Least squares of the released moments gives T, which makes regressors uncorrelated, and the residual's
+weights; counts of the squared lengths of rows w = q T x e then say where few rows are longer, and the mean of
+w w' is released of rows shortened to that length.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.estimators.moments.regression_plan import CUT, SHOWN, RowPlan
+from counterveil.estimators.moments.regression_plan import SHOWN, RowPlan, cut_shares
 from counterveil.estimators.moments.scaling import first_few
 from counterveil.inference.linear_fit import least_squares
 from counterveil.inference.moments import NoisyMoments
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.moments.outcome_moments import OutcomeRows
-from counterveil.rows.moments.regression_moments import WorkingRows
 from counterveil.rows.moments.robust_moments import Sandwich
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
@@ -48,15 +48,14 @@ def release_sandwich(
     """
     sandwich, turn, typical_length = _sandwich(rows, moments, regressors, response)
     edges = _EDGES * typical_length
-    counts = sandwich.release_lengths(gate, f"robust reach {number}", records, edges, design.pure)
-    relative_noise = design.entry_noise * sqrt(records.count)
-    shortened = next(share for least, _, share in CUT if relative_noise >= least)
+    counts = sandwich.release_lengths(gate, f"robust reach {number}", records, edges=edges, pure=design.pure)
+    shortened = cut_shares(design.entry_noise * sqrt(records.count)).responses
     longest, _ = first_few(
         counts.floats(),
         counts.variance,
         shortened * records.count,
-        SHOWN,
-        np.append(edges, 2 * edges[-1]),
+        shown=SHOWN,
+        edges=np.append(edges, 2 * edges[-1]),
     )
     short = replace(sandwich, squared_length=longest)
     matrix, sd = short.release_middle(gate, f"robust {number}", records)

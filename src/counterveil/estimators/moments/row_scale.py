@@ -1,4 +1,9 @@
-"""How records enter moments by arm: units of features and outcome, from released numbers alone."""
+"""How records enter moments by arm: units of features and outcome, from released numbers alone.
+
+Features x in [-1, 1] become z = (x - mean) / scale, outcomes y in half ranges become v = (y - centre) / unit
+with unit = clip (scale of the outcomes): v is in [-1, 1] but for what is clipped. `RowScale.rows` is the
+declaration of such rows that releases take.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ does not depend on them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -27,26 +27,58 @@ from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
-# Priors of moments over columns: variance of a feature's mean; mean and variance of its mean square.
+# Prior variance of a feature's mean, around 0.
 _MEAN_PRIOR = 0.25
-_SQUARE_PRIOR_MEAN, _SQUARE_PRIOR = 0.35, 0.04
+# Prior of a feature's mean square: its mean and its variance.
+_SQUARE_PRIOR_MEAN = 0.35
+_SQUARE_PRIOR = 0.04
 # Prior variances of the means of 2t - 1 and of y.
-_TREATMENT_PRIOR, _OUTCOME_PRIOR = 0.25, 0.09
-# Prior of the outcome's variance: a standard deviation of a third of the half range.
-_VARIANCE_PRIOR_MEAN, _VARIANCE_PRIOR = 0.1, 0.01
+_TREATMENT_PRIOR = 0.25
+_OUTCOME_PRIOR = 0.09
+# Prior of the outcome's variance, its mean (a standard deviation of a third of the half range) and its variance.
+_VARIANCE_PRIOR_MEAN = 0.1
+_VARIANCE_PRIOR = 0.01
 _MIN_SCALE = 0.2  # of a feature
-_SHARE_LIMITS, _MAX_MEAN = (0.05, 0.95), 0.7
+# A share treated is taken to lie between these, and a mean outcome no farther from the middle of its range.
+_SHARE_LIMITS = (0.05, 0.95)
+_MAX_MEAN = 0.7
 _OUTCOME_CLIP_SDS = 2.2  # clip of the outcome in the Gram matrix
 # A mean outcome farther than this from the middle of the range: nearly everybody is at one end.
 _NEAR_BOUND = 0.7
-# (noise norm of the Gram matrix from which on, clip of coordinates, share of rows to shorten). Noise grows
-# with the longest row; what shortening takes away of the confounding stays far below it.
-_ROW_LIMITS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
 # Rows are not shortened below |z|^2 / p = 1 + sqrt(this / p), the variance of the square of a standardised
 # coordinate: shortening bends the features, most where there are few of them.
 _VARIANCE_OF_SQUARES = 2.0
 # Rows beyond an edge may seem to be more than that share by so many standard deviations of noise, see `first_few`.
 _ROWS_SHOWN_SDS = -1.6
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimit:
+    """How rows are limited from some noise of the Gram matrix on.
+
+    Attributes
+    ----------
+    least_noise : float
+        Norm of the Gram matrix's noise from which on it holds.
+    clip : float
+        Where coordinates are clipped, in standard deviations.
+    shortened : float
+        Share of the rows that is shortened.
+    """
+
+    least_noise: float
+    clip: float
+    shortened: float
+
+
+# Noise grows with the longest row; what shortening takes away of the confounding stays far below it.
+_ROW_LIMITS = (
+    RowLimit(least_noise=0.6, clip=2.0, shortened=0.2),
+    RowLimit(least_noise=0.35, clip=2.0, shortened=0.1),
+    RowLimit(least_noise=0.25, clip=2.0, shortened=0.05),
+    RowLimit(least_noise=0.1, clip=2.5, shortened=0.005),
+    RowLimit(least_noise=0.0, clip=4.0, shortened=0.001),
+)
 
 
 def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordMeans, Standard]:
@@ -56,10 +88,10 @@ def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordM
     be.
     """
     noise_norm = gram_noise_norm(design)
-    limit, share = next(((limit, share) for least, limit, share in _ROW_LIMITS if noise_norm >= least))
+    limit = next(limit for limit in _ROW_LIMITS if noise_norm >= limit.least_noise)
     moments = release_moments(gate, records, counted_features(records.features))
-    standard = standardise(moments, limit)
-    length = squared_max_length(gate, records, standard, design.pure, share)
+    standard = standardise(moments, limit.clip)
+    length = squared_max_length(gate, records, standard, pure=design.pure, share=limit.shortened)
     return moments, replace(standard, squared_length=length)
 
 
@@ -69,7 +101,7 @@ def squared_max_length(gate: Gate, records: Records, standard: Standard, pure: b
     released = release_length_counts(gate, records, standard, pure)
     edges = np.append(EDGES, EDGES[-1])
     per_feature, _ = first_few(
-        released.floats(), released.variance, share * records.count, _ROWS_SHOWN_SDS, edges
+        released.floats(), released.variance, share * records.count, shown=_ROWS_SHOWN_SDS, edges=edges
     )
     return size * max(per_feature, 1 + sqrt(_VARIANCE_OF_SQUARES / size))
 

@@ -1,4 +1,4 @@
-"""Where doubly robust scores are clipped: as near as a noisy histogram of their sizes, and of outcomes, allows.
+"""Where doubly robust scores are clipped: as near as noisy histograms of their sizes and of outcomes allow.
 
 A clip c costs noise of the released mean proportional to c; what it cuts off moves the mean. With s the
 expected standard deviation of scores, n rows and u the noise of a mean of scores clipped at one, the chosen c
@@ -39,22 +39,27 @@ _NEXT_EDGE = 1.42
 _MIDDLE = 1.19
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
 _ONE_SIDED = 0.25
-# The same of scores that noise hides, and from which skewness of outcomes on all of it does.
-_HIDDEN, _SKEWED = 0.5, 0.5
+# The same of scores that noise hides.
+_HIDDEN = 0.5
+# From this skewness of the outcomes on all of what is cut off moves the mean.
+_SKEWED = 0.5
 # Scores farther out than so many expected standard deviations are counted by what clips lose of them.
 _FAR = 6.0
 # Counts of scores of events (0 or 1) beyond an edge are people from so many standard deviations of their
 # noise on.
 _STANDS_OUT = 4.0
-# The same of other outcomes: far out, and nearer; half of it where outcomes are uneven.
-_FAR_STANDS_OUT, _NEAR_STANDS_OUT = 4, 2
+# The same of other outcomes, far out; half of it where outcomes are uneven.
+_FAR_STANDS_OUT = 4
+# And nearer than that.
+_NEAR_STANDS_OUT = 2
 # Tails of other scores are at most this many times what falls with the fourth power.
 _TAILS = 4.0
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
-# Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are
-# heavy.
-_NOISE, _HEAVY_NOISE = 0.25, 0.5
+# Scores are clipped so far out that noise adds this part of the sampling error;
+_NOISE = 0.25
+# where tails are heavy, this part.
+_HEAVY_NOISE = 0.5
 # A chosen clip is moved out to so many expected standard deviations, as far as the next edge.
 _TYPICAL_CLIP = 2.5
 # The largest weights, in their standard deviations, where outcomes are uneven.

@@ -1,8 +1,8 @@
-"""Effects of public cells of records: which releases a form of scores needs, what they pay, and what comes of them.
+"""Effects of public cells of records: which releases a form of scores needs, what they pay and make.
 
-The forms are the plain score of a trial ("scores"), outcomes of the arms of every cell ("arms") and the doubly robust
-score of two models ("adjusted"). A form releases what its score needs (shares, means, models), a histogram of scores
-for their clip, then number, sum and squares of clipped scores in every cell.
+The forms are the plain score of a trial ("scores"), outcomes of the arms of every cell ("arms") and the
+doubly robust score of two models ("adjusted"). A form releases what its score needs (shares, means, models),
+a histogram of scores for their clip, then number, sum and squares of clipped scores in every cell.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
-from counterveil.rows.moments.cell_scores import ArmPlaces, Placing
 from counterveil.rows.moments.cell_sums import cell_terms
 from counterveil.rows.moments.feature_moments import release_moments
+from counterveil.rows.moments.placing import ArmPlaces, Placing
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
@@ -105,8 +105,8 @@ class Scoring:
     def pages(self) -> tuple[str, ...]:
         """The proofs of what is released, and of the noise."""
         mechanisms = ("mechanisms/laplace.proof.md", "mechanisms/ball.proof.md")
-        own = (PAGE, *_MODEL_PAGES) if self.form == "adjusted" else (PAGE, _MODEL_PAGES[0])
-        return (*own, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
+        releases = (PAGE, *_MODEL_PAGES) if self.form == "adjusted" else (PAGE, _MODEL_PAGES[0])
+        return (*releases, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
 
     def _releases(self, name: str) -> bool:
         return name in dict(self.plan.amounts)
@@ -129,9 +129,12 @@ class Scoring:
         score = self._score(gate, records)
         count = cells
         if self.form == "arms":
-            count, placing = 2 * cells, ArmPlaces(placing)
+            count = 2 * cells
+            placing = ArmPlaces(placing)
         clip = self._clip(gate, records, score, 1 if one_mean else count)
-        return release_cells(gate, records, score, placing, count, clip, pure=self.pure), score
+        return release_cells(
+            gate, records, score, placing=placing, cells=count, clip=clip, pure=self.pure
+        ), score
 
     def _clip(self, gate: Gate, records: Records, score: Score, cells: int) -> CellClip:
         if self.settings.clip is not None:
@@ -154,7 +157,9 @@ class Scoring:
 
     def _score(self, gate: Gate, records: Records) -> Score:
         if self.split is not None:
-            return fitted_score(gate, records, self.design, self.split, self.study.treated_share)
+            return fitted_score(
+                gate, records, self.design, models=self.split, declared=self.study.treated_share
+            )
         if self.form == "arms" and not self._releases("centre"):
             return MeanScore()
         moments = release_moments(gate, records, 0)
@@ -166,11 +171,11 @@ class Scoring:
         declared = self.study.treated_share
         share = (1 + moments.treatment) / 2 if declared is None else float(declared)
         return PlainScore(
-            float(np.clip(share, float(LEAST_SHARE), 1 - float(LEAST_SHARE))),
-            mean,
-            moments.sd / 2 if declared is None else 0.0,
-            square,
-            square_sd,
+            share=float(np.clip(share, float(LEAST_SHARE), 1 - float(LEAST_SHARE))),
+            mean=mean,
+            share_sd=moments.sd / 2 if declared is None else 0.0,
+            square=square,
+            square_sd=square_sd,
         )
 
 
@@ -203,7 +208,9 @@ def scoring(public: PublicData, question: Question, *, ranks: bool = False) -> S
     if design.pure:
         kinds |= {name: Kind.CELLS for name in ("histogram", "ranks", "cells", "norms") if name in shares}
     plan = Plan.split(budget, shares, mechanism, kinds)
-    return Scoring(form, plan, study, settings, features, design, models)
+    return Scoring(
+        form=form, plan=plan, study=study, settings=settings, features=features, design=design, split=models
+    )
 
 
 def _histogram_share(form: str, rows: int, budget: Budget, mechanism: str) -> Fraction:
@@ -222,5 +229,6 @@ def _histogram_share(form: str, rows: int, budget: Budget, mechanism: str) -> Fr
 
 def _model_shares(models: ChainSplit) -> dict[str, Fraction]:
     """Return the shares of the models' releases, in the proportions that suit an effect on everyone."""
-    kept = {name: share for name, share in models.shares if name != "score"}
-    return {name: _MODELS * share / sum(kept.values()) for name, share in kept.items()}
+    without_score = {name: share for name, share in models.shares if name != "score"}
+    total = sum(without_score.values())
+    return {name: _MODELS * share / total for name, share in without_score.items()}

@@ -7,13 +7,14 @@ regressions,
 
 fitted to noisy second moments u u' and products u v by arm, and then to the residuals around these fits
 (`learner_fit.py`). The learner is that of Kuenzel et al. (2019) [1]_. In: public ranges of covariates and
-what `rows/moments/arm_statistics.py` releases. Out: a `CateModel` in units of the outcome.
+what `rows.moments.arm_statistics` releases. Out: a `CateModel` in units of the outcome.
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
 
-References ---------- .. [1] Kuenzel, S. R., Sekhon, J. S., Bickel, P. J. and Yu, B. (2019). Metalearners for
-estimating heterogeneous
-   treatment effects using machine learning. PNAS 116, 4156-4165.
+References
+----------
+.. [1] Kuenzel, S. R., Sekhon, J. S., Bickel, P. J. and Yu, B. (2019). Metalearners for estimating
+   heterogeneous treatment effects using machine learning. PNAS 116, 4156-4165.
 """
 
 from __future__ import annotations
@@ -43,18 +44,25 @@ from counterveil.numerics.moment_span import MomentSpan
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.results.answering import Facts
 from counterveil.results.functions import CateModel, CateQuestion, vector_plan
-from counterveil.rows.moments.arm_statistics import ArmForm, ArmProducts, ArmStatistics, ResidualGradient
+from counterveil.rows.moments.arm_statistics import ArmProducts, ArmStatistics, ResidualGradient
+from counterveil.rows.moments.unit_rows import ArmForm
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind
 
-# Parts of the budget: the moments, the size of residuals; passes over residuals take the rest, the last one
-# most of it.
-_MOMENTS, _SIZE, _LAST = Fraction(20, 100), Fraction(4, 100), Fraction(46, 100)
+# Parts of the budget: for the moments,
+_MOMENTS = Fraction(20, 100)
+# for sizes of residuals,
+_SIZE = Fraction(4, 100)
+# and for the last pass over residuals; the passes before it have the rest.
+_LAST = Fraction(46, 100)
 _PASSES = 3
-# Residuals are clipped at this many standard deviations before their size is known; where rows are few for
-# every function (a strength below `_FEW`), noise outweighs what clipping shifts, and they are clipped lower
-# and always.
-RESIDUAL_CLIP_SDS, _LOW_CLIP_SDS, _FEW = 3.0, 2.0, 60.0
+# Residuals are clipped at this many standard deviations before their sizes are known.
+RESIDUAL_CLIP_SDS = 3.0
+# Below this strength rows are few for every function, so that noise outweighs what clipping shifts:
+_FEW = 60.0
+# residuals are then clipped at this many standard deviations, and in every pass.
+_LOW_CLIP_SDS = 2.0
+# The name of these sizes in a plan.
 SIZE = "size of residuals"
 # Features up to which noise outside the space of possible moments is taken out.
 _SPANNED = 36
@@ -79,7 +87,7 @@ def t_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
         first, *later = pass_names
         clip = next_clip(system, fit, clip_sds, level)
         gradient = ResidualGradient(form, system.weights(fit.theta), clip).release(gate, first)
-        fit, passes = refined(system, fit, passes, gradient, 0.0)
+        fit, passes = refined(system, fit, passes, gradient=gradient, lost=0.0)
         sizes = find_sizes(gate, SIZE, form, system.weights(fit.theta), rows=rows, level=level)
         passes = replace(passes, lost=(0.0, sizes.lost(clip)))
         unit = sqrt(design.basis.size) * gradient.sd / clip * float(plan.amount(first, Kind.VECTOR))
@@ -87,15 +95,15 @@ def t_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
             least = min(sizes.most, next_clip(system, fit, clip_sds, level)) if few else sizes.most
             clip = sizes.clip(least, unit / float(plan.amount(name, Kind.VECTOR)))
             gradient = ResidualGradient(form, system.weights(fit.theta), clip).release(gate, name)
-            fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
+            fit, passes = refined(system, fit, passes, gradient=gradient, lost=sizes.lost(clip))
         return effect_model(
             public.study,
             question,
             design,
-            plan,
-            system,
-            fit,
-            passes,
+            plan=plan,
+            system=system,
+            fit=fit,
+            passes=passes,
             method="T-learner",
             scale=1.0 / design.length,
         )
@@ -130,23 +138,22 @@ def arm_system(design: LearnerDesign, moments: ArmProducts, rows: int) -> System
     basis = design.basis
     size = basis.size
     grams = list(moments.grams)
-    part = 1.0
+    noise_kept = 1.0
     if 1 < size <= _SPANNED:
         span = _span(basis)
         grams = [span.project(matrix) for matrix in grams]
-        part = span.part
-    sd = moments.entry_sd * sqrt(2 * part)
+        noise_kept = span.part
+    sd = moments.entry_sd * sqrt(2 * noise_kept)
     identity = np.eye(size)
     mixing = np.block([[identity, -identity / 2], [identity, identity / 2]])
     prior = effect_prior(basis, basis, design.length, design.length)
-    kept = tuple(positive(matrix, sd / 2) for matrix in grams)
     return System(
-        grams=kept,
+        grams=tuple(positive(matrix, sd / 2) for matrix in grams),
         mixing=mixing,
         prior=prior,
         effects=size,
         rows=rows,
-        entry_variance=moments.entry_sd**2 * part,
+        entry_variance=moments.entry_sd**2 * noise_kept,
     )
 
 
@@ -161,9 +168,9 @@ def _public_features(basis: Basis) -> Floats:
     count = 2 * basis.size * (basis.size + 1)
     uniform = public_uniforms(count, len(basis.axes), _SPAN_SEED)
     columns = {
-        axis.source: np.floor(uniform[:, place] * axis.size)
+        axis.source: np.floor(uniform[:, column] * axis.size)
         if axis.family == "labels"
-        else axis.low + axis.width * uniform[:, place]
-        for place, axis in enumerate(basis.axes)
+        else axis.low + axis.width * uniform[:, column]
+        for column, axis in enumerate(basis.axes)
     }
     return basis.features(columns)

@@ -1,10 +1,11 @@
-"""`method="trial"` where everything about a person is private: the plain comparison of arms, or an adjusted one.
+"""`method="trial"` where everything about a person is private: arms compared, adjusted for covariates or not.
 
-In a trial treatment does not depend on covariates, so that the contrast of outcomes less a prediction of them has the
-effect as its mean whatever the prediction: a good one leaves less to vary, a poor one leaves the interval longer, never
-wrong. With g the prediction, cut to [-h, h], f a factor just above one for what a fit to the same rows takes away, and
-B the width of the outcome's range, the adjusted comparison is the plain contrast of f (y - g + h), whose range is
-f (B + 2 h). No outcome is clipped. Without privacy this is the analysis of covariance.
+In a trial treatment does not depend on covariates, so that the contrast of outcomes less a prediction of them
+has the effect as its mean whatever the prediction: a good one leaves less to vary, a poor one leaves the
+interval longer, never wrong. With g the prediction, cut to [-h, h], f a factor just above one for what a fit
+to the same rows takes away, and B the width of the outcome's range, the adjusted comparison is the plain
+contrast of f (y - g + h), whose range is f (B + 2 h). No outcome is clipped. Without privacy this is the
+analysis of covariance.
 """
 
 from __future__ import annotations

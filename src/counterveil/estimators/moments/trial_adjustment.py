@@ -1,13 +1,14 @@
-"""Whether a model of a trial's outcomes is worth its price, and how the budget is split between it and the comparison.
+"""Whether a model of a trial's outcomes is worth its price, and how the budget is split for it.
 
 All of it reads public numbers alone. Sizes are those of outcomes with standard deviation one and standardised
-covariates. With R the part of the outcome's variance that a noisy model explains, and N what noise adds to the squared
-width of an interval beside what sampling does, the squared width beside that of the plain comparison is
+covariates. With R the part of the outcome's variance that a noisy model explains, and N what noise adds to
+the squared width of an interval beside what sampling does, the squared width beside that of the plain
+comparison is
 
     ((1 - R) + N(range longer by the cut predictions)) / (1 + N(range)).
 
-What is assumed about the data steers the split; neither the privacy nor the interval rests on it. The numbers of this
-rule were chosen on seeds below 10 of `python -m experiments.every_method.trials`.
+What is assumed about the data steers the split; neither the privacy nor the interval rests on it. The numbers
+of this rule were chosen on seeds below 10 of `python -m experiments.every_method.trials`.
 """
 
 from __future__ import annotations
@@ -124,7 +125,10 @@ def split(numbers: TrialNumbers) -> Split:
     for part in _PARTS:
         design = numbers.design(part)
         for form in FORMS:
-            ratios = [sqrt(_ratio(design, form, part, explained, numbers)) for explained in _EXPLAINED]
+            ratios = [
+                sqrt(_ratio(design, form, part, explained=explained, numbers=numbers))
+                for explained in _EXPLAINED
+            ]
             gain = sum(log(ratio) for ratio in ratios) / len(ratios)
             splits.append(Split(part, form, ratios[0], gain))
     return min(splits, key=lambda candidate: (not candidate.is_worthwhile, candidate.gain))

@@ -1,12 +1,13 @@
 """A prediction of a trial's outcomes along one direction of covariates, made of released moments.
 
-The direction is that of the cross moments of standardised covariates with outcomes ("line"), or of the coefficients
-that all second moments give ("gram"); where it could be noise it is none. Outcomes are then regressed on places along
-it, with a slope that is shrunk by the noise's share, and predictions are cut to a bound of least expected error. In a
-trial treatment does not depend on covariates, so that a poor prediction leaves the interval longer, never wrong.
+The direction is that of the cross moments of standardised covariates with outcomes ("line"), or of the
+coefficients that all second moments give ("gram"); where it could be noise it is none. Outcomes are then
+regressed on places along it, with a slope that is shrunk by the noise's share, and predictions are cut to a
+bound of least expected error. In a trial treatment does not depend on covariates, so that a poor prediction
+leaves the interval longer, never wrong.
 
-Outcomes are in units of half their range around its middle. The numbers of this module that are choices were set on
-seeds below 10 of `python -m experiments.every_method.trials`; the privacy does not depend on them.
+Outcomes are in units of half their range around its middle. The numbers of this module that are choices were
+set on seeds below 10 of `python -m experiments.every_method.trials`; the privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -89,7 +90,13 @@ class Prediction:
     @property
     def taken_off(self) -> PredictedSteps:
         """What is taken off every row's outcome."""
-        return PredictedSteps(self.standard, self.direction, self.slope, self.middle, self.bound)
+        return PredictedSteps(
+            standard=self.standard,
+            direction=self.direction,
+            slope=self.slope,
+            middle=self.middle,
+            bound=self.bound,
+        )
 
     @property
     def used(self) -> bool:
@@ -124,20 +131,24 @@ def learn(gate: Gate, records: Records, design: Design, form: str) -> Prediction
     scaling = scaling_of(moments, 1 + standard.squared_length, 1.0, OUTCOME_LENGTH)
     find = _from_products if form == "gram" else _from_cross_moments
     direction = find(gate, records, standard, scaling)
-    return _line(gate, records, standard, scaling, direction)
+    return _line(gate, records, standard, scaling=scaling, direction=direction)
 
 
 def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
     """Return the direction of the moments of covariates with outcomes."""
     nothing = np.zeros(records.features.size + 1)
-    models = LinearModels(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
-    cross_moments = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
+    models = LinearModels(
+        share=scaling.share, mean=scaling.mean, treatment=nothing, shrunk=nothing, outcome=nothing, effect=0.0
+    )
+    cross_moments = release_residuals(
+        gate, "model", records, standard=standard, models=models, clip=scaling.outcome_bound
+    )
     outcome_sd = sqrt(max(cross_moments.square, 0.0) + cross_moments.square_sd)
     raw = cross_moments.products[1:]
     noise = (cross_moments.sd**2 + outcome_sd**2 / records.count) * len(raw)
     # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
     least = float(np.linalg.norm(raw)) / max(outcome_sd, 1e-3)
-    return _stands_out(raw, noise, LINE_CLIP_SDS * max(1.0, least), 1.0, standard)
+    return _stands_out(raw, noise, LINE_CLIP_SDS * max(1.0, least), unit=1.0, standard=standard)
 
 
 def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
@@ -151,7 +162,7 @@ def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Sc
     noise = (sd * unit) ** 2 * gram.squares + outcome_variance * gram.trace / records.count
     variance = float(raw @ gram.matrix[1:, 1:] @ raw) / max(float(raw @ raw), 1e-12)
     variance = max(variance, _LEAST_VARIANCE)
-    return _stands_out(raw, noise, LINE_CLIP_SDS * sqrt(variance), variance, standard)
+    return _stands_out(raw, noise, LINE_CLIP_SDS * sqrt(variance), unit=variance, standard=standard)
 
 
 def _stands_out(
@@ -170,9 +181,10 @@ def _line(
     gate: Gate, records: Records, standard: Standard, scaling: Scaling, direction: Direction
 ) -> Prediction:
     """Return the regression of outcomes on their position along a direction, its slope shrunk by the noise's share."""
-    matrix, sd = release_places(gate, records, standard, scaling, direction)
+    matrix, sd = release_places(gate, records, standard, scaling=scaling, direction=direction)
     # In units of the bounds: means of the place and the outcome, then moments around them.
-    mean_position, mean = float(matrix[0, 1]), float(matrix[0, 2])
+    mean_position = float(matrix[0, 1])
+    mean = float(matrix[0, 2])
     floor = _LEAST_VARIANCE / direction.clip**2
     variance = max(float(matrix[1, 1]) - mean_position**2, floor) + sd / 2
     most = _MOST_SEEN * direction.covariance / direction.clip / scaling.outcome_bound

@@ -1,9 +1,16 @@
 """What a site may say of averages of private outcomes with public weights, and of differences of two.
 
-Weights of an arm are not negative and add up to one. None is above one, so that one outcome moves an average by the
-range times its largest weight; some weight is one over the number of people or more, and the sum of the squared weights
-is at most the largest and at least one over their number: these bound sensitivity and variance by each other. Plain
-means have weights that the sizes of the arms give, and so exact figures.
+In come a `SiteQuestion` and the figures that a site sent, out come the bounds that an honest answer keeps;
+both are in units of the outcome. With weights w_i of the n people of an arm, which are not negative and add
+up to one, w the largest of them and B the width of the outcome's range,
+
+    1/n <= w <= 1,                        since the mean weight is 1/n,
+    sensitivity of the average = B w,     since one outcome moves it by no more,
+    1/n <= sum w_i^2 <= w,                by Cauchy and Schwarz, and since w_i^2 <= w w_i,
+    largest variance = B^2 / 4 sum w_i^2,
+
+so that sensitivity and variance bound each other. Plain means have weights that the sizes of the arms give,
+and so exact figures.
 """
 
 from __future__ import annotations
@@ -12,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from counterveil.bounded_reading import Fields
-from counterveil.estimators.site_bounds.asked import ReleasedDifference, ReleasedMean, SiteQuestion
 from counterveil.estimators.site_bounds.noise import (
     NEVER,
     SLACK,
@@ -21,11 +27,12 @@ from counterveil.estimators.site_bounds.noise import (
     effect_in_reach,
     no_further_error,
     no_more_than_asked,
-    place,
     reach_of,
     variance_in_reach,
     variance_released_or_largest,
+    within_reach,
 )
+from counterveil.estimators.site_bounds.site_question import ReleasedDifference, ReleasedMean, SiteQuestion
 from counterveil.inference.arm_means import rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Unit
@@ -38,82 +45,84 @@ from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast
 _LEAST_STEPS = {Unit.OUTCOME: Fraction(2), Unit.RECORD: Fraction(1, 2)}
 
 
-def least_noise(asked: SiteQuestion) -> float:
+def least_noise(question: SiteQuestion) -> float:
     """Return the variance of the least noise that an effect of so many rows can have at the budget asked for."""
-    step = _LEAST_STEPS[asked.unit] * asked.residual_widths[0] / asked.rows
-    facts = {"mechanism": "staircase", "sensitivity": str(step), "epsilon": str(asked.budget.epsilon)}
+    step = _LEAST_STEPS[question.unit] * question.residual_widths[0] / question.rows
+    facts = {"mechanism": "staircase", "sensitivity": str(step), "epsilon": str(question.budget.epsilon)}
     pure = float(noise_from_dict(facts).variance)
-    mu = asked.mu
+    mu = question.mu
     # At a large delta normal noise is the smaller one.
     return pure if mu is None else min(pure, float(step / mu) ** 2 / SLACK**2)
 
 
-def plain_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
+def plain_difference(question: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of a difference in means: arms give the sensitivities, and these noise and largest variance."""
     counts = Fields("details", released.details)
     treated, control = (counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control"))
     error = released.error
-    rare = rare_events(asked.range, (treated, control))
-    yield from no_more_than_asked(asked, error)
-    yield Sum("people by arm", (treated, control), asked.rows)
+    rare = rare_events(question.range, (treated, control))
+    yield from no_more_than_asked(question, error)
+    yield Sum("people by arm", (treated, control), question.rows)
     yield Equal("whether the variance has noise of its own", released.independent_variance, True)
     yield from variance_released_or_largest(error)
     yield Equal("variance of other errors", error.extra_at(NEVER), 0)
     yield Equal("bias", error.bias, 0)
-    yield from _plain_mean(MeanContrast(asked.width, treated, control), error, rare)
-    yield effect_in_reach(asked, released)
+    yield from _plain_mean(MeanContrast(question.width, treated, control), error, rare)
+    yield effect_in_reach(question, released)
     yield variance_in_reach(error)
 
 
-def weighted_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
+def weighted_difference(question: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of a difference of two averages: some weight is 2/n or more, and none is above one."""
-    narrow, wide = asked.residual_widths
+    narrow, wide = question.residual_widths
     error = released.error
-    yield from no_more_than_asked(asked, error)
+    yield from no_more_than_asked(question, error)
     step = PlainNoise.of(error.noise).sensitivity
-    yield Within("sensitivity", step * asked.rows * Fraction(1 + NEAR), low=2 * narrow)
+    yield Within("sensitivity", step * question.rows * Fraction(1 + NEAR), low=2 * narrow)
     largest = float(step / narrow)
     # Effective sizes are no less than one over the largest weight.
-    rare = rare_events(asked.range, (1 / largest, 1 / largest))
-    yield from _weighted_mean(asked, width=wide, error=error, rare=rare)
+    rare = rare_events(question.range, (1 / largest, 1 / largest))
+    yield from _weighted_mean(question, width=wide, error=error, rare=rare)
     # Squares of an arm's weights add up to one over its size at least.
-    yield Within("largest variance", error.variance_cap * asked.rows, low=float(narrow) ** 2 * (1 - NEAR))
-    yield effect_in_reach(asked, released)
+    yield Within("largest variance", error.variance_cap * question.rows, low=float(narrow) ** 2 * (1 - NEAR))
+    yield effect_in_reach(question, released)
     yield variance_in_reach(error)
 
 
-def arm_means(asked: SiteQuestion, means: Sequence[ReleasedMean], *, rare: bool) -> Iterator[Bound]:
+def arm_means(question: SiteQuestion, means: Sequence[ReleasedMean], *, rare: bool) -> Iterator[Bound]:
     """Yield the bounds of means that are released in parallel: one outcome is in one arm, which has the whole budget.
 
     `rare` says that few events add to the variance, of arms of these sizes.
     """
-    plain = asked.method == "difference_in_means"
-    width = float(asked.width)
+    plain = question.method == "difference_in_means"
+    width = float(question.width)
     steps: list[Fraction] = []
     for mean in means:
         error = mean.error
         step = PlainNoise.of(error.noise).sensitivity
         # An effective size is one over the sum of squared weights, which is at most the largest of them.
-        effective_size = asked.width / step
+        effective_size = question.width / step
         size = mean.size if plain else float(effective_size)
-        more = rare_events(asked.range, (size,)) if rare else 0.0
-        yield from _weighted_mean(asked, width=asked.width, error=error, rare=more)
-        yield place("mean of an arm", mean.value, asked.ends, reach_of(error, width=width, extra=0.0))
+        of_rare_events = rare_events(question.range, (size,)) if rare else 0.0
+        yield from _weighted_mean(question, width=question.width, error=error, rare=of_rare_events)
+        yield within_reach(
+            "mean of an arm", mean.value, question.ends, reach_of(error, width=width, extra=0.0)
+        )
         yield variance_in_reach(error)
         yield Within("size of an arm", mean.size, low=float(effective_size) * (1 - NEAR))
         # Squares of weights that add up to one add up to one over their number at least.
         yield Within("largest variance", 4 * error.variance_cap * mean.size, low=width**2 * (1 - NEAR))
         if plain:
-            yield from _plain_mean(ArmMean(asked.width, int(mean.size)), error, more)
+            yield from _plain_mean(ArmMean(question.width, int(mean.size)), error, of_rare_events)
         steps.append(step)
     # A mean of outcomes whose weights add up to one moves by the range over their number at least.
-    people = sum((asked.width / step for step in steps), Fraction(0))
-    yield Within("people by arm that noises are for", people, high=asked.rows * Fraction(1 + NEAR))
+    people = sum((question.width / step for step in steps), Fraction(0))
+    yield Within("people by arm that noises are for", people, high=question.rows * Fraction(1 + NEAR))
     sizes = tuple(mean.size for mean in means)
     if plain:
-        yield Sum("people by arm", sizes, asked.rows)
+        yield Sum("people by arm", sizes, question.rows)
     else:
-        yield Within("people by arm", sum(sizes), high=asked.rows * (1 + NEAR))
+        yield Within("people by arm", sum(sizes), high=question.rows * (1 + NEAR))
 
 
 def _plain_mean(wanted: MeanContrast | ArmMean, error: Uncertainty, rare: float) -> Iterator[Bound]:
@@ -127,7 +136,7 @@ def _plain_mean(wanted: MeanContrast | ArmMean, error: Uncertainty, rare: float)
 
 
 def _weighted_mean(
-    asked: SiteQuestion, *, width: Fraction, error: Uncertainty, rare: float
+    question: SiteQuestion, *, width: Fraction, error: Uncertainty, rare: float
 ) -> Iterator[Bound]:
     """Yield the bounds of an average of numbers in a range of this width, to whose largest variance `rare` was added.
 
@@ -136,8 +145,8 @@ def _weighted_mean(
     yield from no_further_error(error)
     yield from variance_released_or_largest(error)
     noises = [error.noise] if error.variance_noise is None else [error.noise, error.variance_noise]
-    yield from BudgetParts.of(asked, noises).bounds(asked)
+    yield from BudgetParts.of(question, noises).bounds(question)
     step = PlainNoise.of(error.noise).sensitivity
     yield Within("sensitivity", step, high=width * Fraction(1 + NEAR))
-    most = (1 + asked.bias**2) * float(width * step) + rare
+    most = (1 + question.bias**2) * float(width * step) + rare
     yield Within("largest variance", error.variance_cap, high=most * (1 + NEAR))

@@ -1,8 +1,12 @@
 """Which bounds belong to the numbers of which method, and of which kind of answer.
 
-Rows of tables of effects are judged as the only effect: one outcome, or pair, is in one arm and in one group, which
-therefore has the whole budget; of several outcomes all may move together, so that the noise of one of them is first
-taken for that of one number.
+Two tables lead from what was asked to functions that yield bounds: of one difference by unit and method, and
+of answers of several numbers by question. In come public numbers and a site's answer, out come bounds in the
+units of the answer.
+
+Rows of tables of effects are judged as the only effect: one outcome, or pair, is in one arm and in one group,
+which therefore has the whole budget; of several outcomes all may move together, so that the noise of one of
+them is first taken for that of one number.
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.data import Range, Study
 from counterveil.estimators.moments.regression_columns import columns_of as moment_columns
 from counterveil.estimators.site_bounds import averages, pairs, records, tables
-from counterveil.estimators.site_bounds.asked import ReleasedDifference, ReleasedMean, SiteQuestion
 from counterveil.estimators.site_bounds.noise import PlainNoise
+from counterveil.estimators.site_bounds.site_question import ReleasedDifference, ReleasedMean, SiteQuestion
 from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
@@ -41,7 +45,7 @@ from counterveil.results.site_bounds import (
 from counterveil.results.survival import SurvivalResult
 from counterveil.rows.moments.regression_columns import Columns
 
-Table: TypeAlias = Callable[[SiteQuestion, ReleasedDifference], Iterator[Bound]]
+DifferenceBounds: TypeAlias = Callable[[SiteQuestion, ReleasedDifference], Iterator[Bound]]
 
 # Methods of averages of private outcomes with public weights.
 _WEIGHTED = ("difference_in_means", "weighting", "matching")
@@ -54,48 +58,50 @@ ESTIMATORS = {
     "moments": ("moments",),
 }
 # Differences by unit and method, and those of every other method of the unit.
-_DIFFERENCES: dict[tuple[Unit, str], Table] = {
+_DIFFERENCES: dict[tuple[Unit, str], DifferenceBounds] = {
     (Unit.OUTCOME, "difference_in_means"): averages.plain_difference,
     (Unit.RECORD, "trial"): records.contrast,
     (Unit.RECORD, "stratified"): records.strata_difference,
 }
-_OTHERS: dict[Unit, Table] = {
+_OTHERS: dict[Unit, DifferenceBounds] = {
     Unit.OUTCOME: averages.weighted_difference,
     Unit.TREATMENT_AND_OUTCOME: pairs.pair_difference,
     Unit.RECORD: records.score_difference,
 }
 
 
-def least_noise(asked: SiteQuestion) -> float:
+def least_noise(question: SiteQuestion) -> float:
     """Return the variance of the least noise that an effect of so many rows can have at the budget asked for."""
-    if asked.unit is Unit.TREATMENT_AND_OUTCOME:
-        return pairs.least_noise(asked)
-    return averages.least_noise(asked)
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        return pairs.least_noise(question)
+    return averages.least_noise(question)
 
 
-def difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
+def difference(question: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Return the bounds of a difference of both arms."""
     # Sites of a sum have arms of their own, of which it is a weighted mean.
-    method = "weighting" if asked.most_sites > 1 and asked.unit is Unit.OUTCOME else asked.method
-    return _DIFFERENCES.get((asked.unit, method), _OTHERS[asked.unit])(asked, released)
+    method = "weighting" if question.most_sites > 1 and question.unit is Unit.OUTCOME else question.method
+    return _DIFFERENCES.get((question.unit, method), _OTHERS[question.unit])(question, released)
 
 
-def means(asked: SiteQuestion, both: Any, details: Mapping[str, Any]) -> Iterator[Bound]:
+def means(question: SiteQuestion, of_arms: Any, details: Mapping[str, Any]) -> Iterator[Bound]:
     """Yield the bounds of the means of both arms, which ratios are made of."""
-    yield Equal("range of the means", None if both is None else both.range, asked.ends, breach=Breach.LIMITS)
-    if isinstance(both, IndependentArmMeans) and asked.unit is Unit.OUTCOME:
-        if asked.method == "difference_in_means":
+    yield Equal(
+        "range of the means", None if of_arms is None else of_arms.range, question.ends, breach=Breach.LIMITS
+    )
+    if isinstance(of_arms, IndependentArmMeans) and question.unit is Unit.OUTCOME:
+        if question.method == "difference_in_means":
             counts = Fields("details", details)
             arms = [counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control")]
-            yield Equal("sizes of the arms", list(both.sizes), arms)
-        by_arm = zip(both.values, both.known, both.sizes, strict=True)
-        yield from averages.arm_means(asked, [ReleasedMean(*mean) for mean in by_arm], rare=False)
-    elif isinstance(both, JointArmMeans) and asked.unit is Unit.RECORD:
-        yield from records.joint_means(asked, both)
-    elif isinstance(both, IndependentArmMeans) and asked.method == "doubly_robust":
-        yield from records.scored_means(asked, both)
+            yield Equal("sizes of the arms", list(of_arms.sizes), arms)
+        by_arm = zip(of_arms.values, of_arms.known, of_arms.sizes, strict=True)
+        yield from averages.arm_means(question, [ReleasedMean(*mean) for mean in by_arm], rare=False)
+    elif isinstance(of_arms, JointArmMeans) and question.unit is Unit.RECORD:
+        yield from records.joint_means(question, of_arms)
+    elif isinstance(of_arms, IndependentArmMeans) and question.method == "doubly_robust":
+        yield from records.scored_means(question, of_arms)
     else:
-        yield OneOf("kind of means", type(both), ())
+        yield OneOf("kind of means", type(of_arms), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +109,7 @@ class AnswerQuestion:
     """A question about several figures: what was asked of every outcome, of which study, with which arguments.
 
     `outcomes` has the question by the name of each outcome; of times to events, one by the name of the column.
-    `whole` is the first of them: it has the rows of the site.
+    `first_outcome` is the first of them: it has the rows of the site.
     """
 
     study: Study
@@ -111,30 +117,33 @@ class AnswerQuestion:
     options: Mapping[str, Any]
 
     @property
-    def whole(self) -> SiteQuestion:
+    def first_outcome(self) -> SiteQuestion:
         """The question about the first outcome."""
         return next(iter(self.outcomes.values()))
 
 
-def arms(asked: AnswerQuestion, answer: ArmsResult) -> Iterator[Bound]:
+def arms(question: AnswerQuestion, answer: ArmsResult) -> Iterator[Bound]:
     """Return the bounds of the means of all arms."""
-    known = [(cast("Linear", mean.known), cast("float", mean.size)) for mean in answer.means]
-    released = [ReleasedMean(one.estimate, cast("Uncertainty", one.uncertainty), size) for one, size in known]
-    return averages.arm_means(asked.whole, released, rare=True)
+    released = []
+    for mean in answer.means:
+        linear = cast("Linear", mean.known)
+        error = cast("Uncertainty", linear.uncertainty)
+        released.append(ReleasedMean(linear.estimate, error, cast("float", mean.size)))
+    return averages.arm_means(question.first_outcome, released, rare=True)
 
 
-def groups(asked: AnswerQuestion, answer: GroupsResult) -> Iterator[Bound]:
+def groups(question: AnswerQuestion, answer: GroupsResult) -> Iterator[Bound]:
     """Yield the bounds of the effects on groups."""
-    question = asked.whole
-    if question.unit is Unit.RECORD:
+    of_outcome = question.first_outcome
+    if of_outcome.unit is Unit.RECORD:
         for group in answer.groups:
-            yield from _ratio_of_group(question, group)
+            yield from _ratio_of_group(of_outcome, group)
         return
-    covariates = asked.study.covariates.items()
+    covariates = question.study.covariates.items()
     weighs = any(name not in answer.by or isinstance(domain, Range) for name, domain in covariates)
     # Groups whose covariates are all the same are not weighted.
-    plain = question.method in _WEIGHTED and not weighs
-    method = "difference_in_means" if plain else question.method
+    plain = of_outcome.method in _WEIGHTED and not weighs
+    method = "difference_in_means" if plain else of_outcome.method
     for group in answer.groups:
         numbers = cast("Linear", group.known)
         size = int(cast("float", group.size))
@@ -142,37 +151,37 @@ def groups(asked: AnswerQuestion, answer: GroupsResult) -> Iterator[Bound]:
         if method == "difference_in_means":
             # The smaller arm gives the sensitivity; a group is judged by the arms that it must have.
             noise = cast("Uncertainty", numbers.uncertainty).noise
-            smaller = question.width / PlainNoise.of(noise).sensitivity
+            smaller = of_outcome.width / PlainNoise.of(noise).sensitivity
             yield Equal("parts of a person in the smaller arm", smaller.denominator, 1)
             yield Within("smaller arm", smaller, high=Fraction(size, 2))
             people |= {"treated": int(smaller), "control": size - int(smaller)}
         yield from difference(
-            replace(question, method=method, rows=size), _row(answer, numbers, answer.details | people)
+            replace(of_outcome, method=method, rows=size), _row(answer, numbers, answer.details | people)
         )
 
 
-def outcomes(asked: AnswerQuestion, answer: OutcomesResult) -> Iterator[Bound]:
+def outcomes(question: AnswerQuestion, answer: OutcomesResult) -> Iterator[Bound]:
     """Yield the bounds of the effects on several outcomes."""
     for figure in answer._site_figures():
         numbers = cast("Linear", figure.numbers)
         error = cast("Uncertainty", numbers.uncertainty)
         alone = replace(
             error,
-            noise=_noise_of_one(error.noise, len(asked.outcomes)),
-            variance_noise=_noise_of_one(error.variance_noise, len(asked.outcomes)),
+            noise=_noise_of_one(error.noise, len(question.outcomes)),
+            variance_noise=_noise_of_one(error.variance_noise, len(question.outcomes)),
         )
         row = _row(answer, replace(numbers, uncertainty=alone), answer.details)
-        yield from difference(asked.outcomes[figure.name], row)
+        yield from difference(question.outcomes[figure.name], row)
 
 
-def times(asked: AnswerQuestion, answer: SurvivalResult) -> Iterator[Bound]:
+def times(question: AnswerQuestion, answer: SurvivalResult) -> Iterator[Bound]:
     """Return the bounds of tables of times."""
-    return tables.times(asked.whole, asked.study, answer)
+    return tables.times(question.first_outcome, question.study, answer)
 
 
-def moments(asked: AnswerQuestion, answer: Moments) -> Iterator[Bound]:
+def moments(question: AnswerQuestion, answer: Moments) -> Iterator[Bound]:
     """Return the bounds of second moments."""
-    return tables.second_moments(asked.whole, columns_of(asked.study, asked.options), answer)
+    return tables.second_moments(question.first_outcome, columns_of(question.study, question.options), answer)
 
 
 def columns_of(study: Study, options: Mapping[str, Any]) -> Columns:
@@ -209,14 +218,14 @@ def _row(answer: Any, numbers: Linear, details: Mapping[str, Any]) -> ReleasedDi
     )
 
 
-def _ratio_of_group(asked: SiteQuestion, group: Effect) -> Iterator[Bound]:
+def _ratio_of_group(question: SiteQuestion, group: Effect) -> Iterator[Bound]:
     """Yield the bounds of a group of private records: a ratio of sums, or one of each arm."""
-    known = group.known
-    ratios: Sequence[Any] = [known.one, known.other] if isinstance(known, RatioDifference) else [known]
-    yield Equal("whether arms have ratios of their own", len(ratios) == 2, asked.method == "arms")
+    effect = group.known
+    ratios: Sequence[Any] = [effect.one, effect.other] if isinstance(effect, RatioDifference) else [effect]
+    yield Equal("whether arms have ratios of their own", len(ratios) == 2, question.method == "arms")
     for ratio in ratios:
         yield Equal("whether it is a ratio", isinstance(ratio, NoisyRatio), True, breach=Breach.KIND)
-        yield from records.group_ratio(asked, ratio, ratios=len(ratios))
+        yield from records.group_ratio(question, ratio, ratios=len(ratios))
     yield OneOf("whether a size is released", group.size is not None, (True,))
     yield Above("noise of a size", group.size_sd)
 

@@ -1,7 +1,12 @@
 """Figures of a noise, what a budget pays for, and where a number with a known error may lie.
 
-Noise has a scale that follows from a sensitivity and from a part of the budget: epsilon for pure noise, mu for normal
-noise. Parts of epsilon add up; of mu their squares do. A site names both for each of its noises.
+The scale of a noise follows from a sensitivity s and a part of the budget, both of which a site names: s /
+epsilon for pure noise, s / mu for normal noise. Parts of one budget keep
+
+    sum of the noises' epsilons <= epsilon,    or    sum of the squares of their mus <= mu^2,
+
+with the mu that (epsilon, delta) allows. A number lies no farther from the truth than sampling and noise
+reach once in 10^9 studies (`NEVER`). In come public numbers and a site's figures, out come bounds as values.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from math import sqrt
 from typing import Any
 
 from counterveil.bounded_reading import Fields, UnreadableError
-from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
+from counterveil.estimators.site_bounds.site_question import ReleasedDifference, SiteQuestion
 from counterveil.inference.convolution import half_width
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.uncertainty import Uncertainty
@@ -32,7 +37,9 @@ _AMOUNTS = {
     **dict.fromkeys(("staircase", "laplace", "summed_laplace"), "epsilon"),
     **dict.fromkeys(("gaussian", "summed_gaussian"), "mu"),
 }
-_LARGEST_SENSITIVITY, _LARGEST_AMOUNT = 1e60, 1e9
+# Numbers of a document beyond these are no sensitivity, and no epsilon or mu.
+_LARGEST_SENSITIVITY = 1e60
+_LARGEST_AMOUNT = 1e9
 
 
 def is_plain(noise: Any) -> bool:
@@ -83,48 +90,48 @@ def noise_like(noise: Any, *, sensitivity: Fraction, paid: Fraction) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BudgetParts:
-    """Parts of one budget that noises of one mechanism name; `whole` is epsilon, or mu squared."""
+    """Parts of one budget that noises of one mechanism name; `budget` is epsilon, or mu squared."""
 
     noises: tuple[PlainNoise, ...]
-    whole: Fraction
+    budget: Fraction
 
     @classmethod
-    def of(cls, asked: SiteQuestion, noises: Sequence[Any]) -> BudgetParts:
+    def of(cls, question: SiteQuestion, noises: Sequence[Any]) -> BudgetParts:
         """Return the parts that noises have of the budget that was asked for."""
         plain = tuple(map(PlainNoise.of, noises))
-        whole = (asked.mu or Fraction(0)) ** 2 if plain[0].normal else asked.budget.epsilon
-        return cls(plain, whole)
+        budget = (question.mu or Fraction(0)) ** 2 if plain[0].normal else question.budget.epsilon
+        return cls(plain, budget)
 
     @property
     def remaining(self) -> Fraction:
         """What the noises leave of the budget; less than nothing where they have more than all of it."""
-        return self.whole - sum(noise.paid for noise in self.noises)
+        return self.budget - sum(noise.paid for noise in self.noises)
 
-    def bounds(self, asked: SiteQuestion, spare: Fraction = Fraction(0)) -> Iterator[Bound]:
+    def bounds(self, question: SiteQuestion, spare: Fraction = Fraction(0)) -> Iterator[Bound]:
         """Yield that one mechanism draws all, that `spare` of the budget is left, and that no part is too small."""
         mechanisms = {noise.mechanism for noise in self.noises}
         yield Equal("number of mechanisms", len(mechanisms), 1)
-        yield OneOf("mechanism of a noise", self.noises[0].mechanism, asked.mechanisms)
-        slack = self.whole * Fraction(SLACK - 1) if self.noises[0].normal else Fraction(0)
-        yield Within("remaining budget", self.remaining, low=spare * self.whole - slack)
-        least = Fraction(0) if asked.divides_budget else LEAST_PART
+        yield OneOf("mechanism of a noise", self.noises[0].mechanism, question.mechanisms)
+        slack = self.budget * Fraction(SLACK - 1) if self.noises[0].normal else Fraction(0)
+        yield Within("remaining budget", self.remaining, low=spare * self.budget - slack)
+        least = Fraction(0) if question.divides_budget else LEAST_PART
         smallest = min(noise.paid for noise in self.noises)
-        yield Within("smallest part of the budget", smallest, low=least * (self.whole - slack))
+        yield Within("smallest part of the budget", smallest, low=least * (self.budget - slack))
 
 
-def no_more_than_asked(asked: SiteQuestion, error: Uncertainty) -> Iterator[Bound]:
+def no_more_than_asked(question: SiteQuestion, error: Uncertainty) -> Iterator[Bound]:
     """Yield that no noise of an error is for a larger epsilon or mu than was asked for."""
     for noise in (error.noise, error.variance_noise):
         facts = noise_to_dict(noise)
         fields = Fields("mechanism", facts)
         if "epsilon" in facts:
             epsilon = fields.rational("epsilon", 0, _LARGEST_AMOUNT)
-            yield Within("epsilon of a noise", epsilon, high=asked.budget.epsilon)
+            yield Within("epsilon of a noise", epsilon, high=question.budget.epsilon)
         if "mu" in facts:
             # Without a delta there is no normal noise.
-            yield OneOf("whether a delta pays for normal noise", asked.mu is not None, (True,))
+            yield OneOf("whether a delta pays for normal noise", question.mu is not None, (True,))
             mu = fields.rational("mu", 0, _LARGEST_AMOUNT)
-            yield Within("mu of a noise", mu, high=(asked.mu or Fraction(0)) * SLACK)
+            yield Within("mu of a noise", mu, high=(question.mu or Fraction(0)) * SLACK)
 
 
 def no_further_error(error: Uncertainty) -> Iterator[Bound]:
@@ -155,15 +162,17 @@ def reach_of(error: Uncertainty, *, width: float, extra: float, bias: float = 0.
     return bias + half_width(sampling, None, NEVER) + farthest(error.noise)
 
 
-def place(figure: str, value: float, ends: Ends, margin: float) -> Within:
+def within_reach(figure: str, value: float, ends: Ends, margin: float) -> Within:
     """Return that a number is no farther from where it can be than its error goes."""
-    return Within(figure, value, ends[0] - margin, ends[1] + margin, Breach.REACH)
+    return Within(
+        figure=figure, value=value, low=ends[0] - margin, high=ends[1] + margin, breach=Breach.REACH
+    )
 
 
-def effect_in_reach(asked: SiteQuestion, released: ReleasedDifference) -> Within:
+def effect_in_reach(question: SiteQuestion, released: ReleasedDifference) -> Within:
     """Return that an effect lies where declared outcomes and its noise can put it."""
     error = released.error
-    width = float(asked.width)
+    width = float(question.width)
     sampling = sqrt(min(error.variance_cap, width**2) + error.extra_at(NEVER))
     largest = width + error.bias + half_width(sampling, None, NEVER) + farthest(error.noise)
     return Within("estimate", abs(released.estimate), high=largest, breach=Breach.REACH)

@@ -1,7 +1,9 @@
 """What an answer may say of itself: the facts with which it begins, and what its intervals do not cover.
 
-Every rendering of a pooled result repeats the opening facts before any number. Each method has its own, and a site can
-say no others; caveats are those of a single table, with no text that a site could have chosen.
+Facts are values (`counterveil.privacy.caveats`), no texts. Every rendering of a pooled result repeats the
+opening facts before any number, so that a site must not say others than its method has: for each role, such
+as "assumptions", the method and the declared study leave a few facts, one of which an honest answer names.
+Caveats are those of a single table, with no text that a site could have chosen.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from counterveil.data.study_documents import is_trial, propensity_of
-from counterveil.estimators.site_bounds.asked import SiteQuestion
+from counterveil.estimators.site_bounds.site_question import SiteQuestion
 from counterveil.privacy.caveats import (
     OPENING,
     ClippedOutliers,
@@ -41,26 +43,26 @@ _OF_OTHERS = (ParallelTrends, SitesLeftOut, SitesWithoutAnswer, NotExpressed)
 
 
 def statements(
-    asked: SiteQuestion, declaration: Mapping[str, Any], answer: Any, *, columns: bool
+    question: SiteQuestion, declaration: Mapping[str, Any], answer: Any, *, columns: bool
 ) -> Iterator[Bound]:
     """Yield that an answer says what its method can say of the declared study; no question trims.
 
     `columns` says that the answer is about columns, some of which may be clipped.
     """
-    allowed = _opening(asked, declaration)
+    allowed = _opening(question, declaration)
     for role in OPENING:
         fact = getattr(answer, role, None)
-        if not _assumes_weights(asked, declaration, role, fact):
+        if not _assumes_weights(question, declaration, role, fact):
             yield OneOf(role, fact, allowed.get(role, _SILENT), breach=Breach.STATEMENT)
     for caveat in answer.not_covered:
         yield Equal("caveat", _is_public(caveat, columns), True, breach=Breach.STATEMENT)
 
 
 def _assumes_weights(
-    asked: SiteQuestion, declaration: Mapping[str, Any], role: str, fact: Fact | None
+    question: SiteQuestion, declaration: Mapping[str, Any], role: str, fact: Fact | None
 ) -> bool:
     """Return whether a fact says what weights that are made of public columns assume."""
-    of_weights = asked.unit.treatment_public and asked.method in ("auto", "weighting")
+    of_weights = question.unit.treatment_public and question.method in ("auto", "weighting")
     if not of_weights or role != "assumptions":
         return False
     score = propensity_of(declaration)
@@ -79,15 +81,15 @@ def _is_public(fact: Fact, columns: bool) -> bool:
     return not isinstance(fact, _OF_OTHERS)
 
 
-def _opening(asked: SiteQuestion, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
+def _opening(question: SiteQuestion, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
     """Return the facts that an answer may begin with, by role; it says nothing in a role that is missing."""
-    if asked.unit.treatment_public:
+    if question.unit.treatment_public:
         return {}
-    if asked.unit.covariates_public:
+    if question.unit.covariates_public:
         return {"assumptions": _of_pairs(declaration)}
-    by_method = _of_records(asked, declaration)
-    if asked.method != "auto":
-        return by_method.get(asked.method, {})
+    by_method = _of_records(question, declaration)
+    if question.method != "auto":
+        return by_method.get(question.method, {})
     allowed: dict[str, _Facts] = {}
     for facts in by_method.values():
         roles = {*allowed, *facts}
@@ -103,10 +105,10 @@ def _of_pairs(declaration: Mapping[str, Any]) -> _Facts:
     return _SILENT if is_trial(declaration) else _MODELS
 
 
-def _of_records(asked: SiteQuestion, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Facts]]:
+def _of_records(question: SiteQuestion, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Facts]]:
     """Return what methods for private records say by name: what intervals are for, depend on and assume."""
     trial = is_trial(declaration)
-    kappa = asked.settings.get("kappa")
+    kappa = question.settings.get("kappa")
     bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
     bound = float(kappa or 0.0) if bounded else 0.0
     return {

@@ -1,8 +1,10 @@
 """What a site may say of tables of times and of second moments, which are judged as they were released.
 
-A table of times is one release at the whole budget, so that its noise is known; its numbers are counts of people, or
-running sums of them, with that noise. Second moments have a noise that is no less than that of the shortest rows; a
-mean of products of columns that lie in [-1, 1] about their middles lies in [0, 1] on the diagonal.
+A table of times is one release at the whole budget, so that the standard deviation of its noise is known:
+sqrt(2) l1 / epsilon, or l2 / mu. Its numbers are counts of people, or running sums of them, between 0 and
+about the number of rows, with that noise. Second moments have noise that is no less than that of rows of
+length one; with z = (x - middle) / half width of a column, in [-1, 1], the mean of z^2 lies in [0, 1] apart
+from noise. Bounds are in those units.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from counterveil.data import Study
 from counterveil.data.follow_up import PARTS
 from counterveil.data.layout import Layout, MergedLayout
 from counterveil.estimators.moments.regression_plan import RowPlan
-from counterveil.estimators.site_bounds.asked import SiteQuestion
-from counterveil.estimators.site_bounds.noise import SLACK, place
+from counterveil.estimators.site_bounds.noise import SLACK, within_reach
 from counterveil.estimators.site_bounds.records import FAR
+from counterveil.estimators.site_bounds.site_question import SiteQuestion
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.running_sums import SUMS, Form
 from counterveil.privacy import Unit
@@ -35,24 +37,24 @@ CELL_PARTS = tuple(parts for parts in range(1, PARTS + 1) if PARTS % parts == 0)
 _WORST_CONDITION = 1e9
 
 
-def times(asked: SiteQuestion, study: Study, answer: SurvivalResult) -> Iterator[Bound]:
+def times(question: SiteQuestion, study: Study, answer: SurvivalResult) -> Iterator[Bound]:
     """Yield the bounds of released tables of times: noise, strata, numbers of people and every released number."""
     tables = answer.tables
     event = study.event
     assert event is not None
     form = Form(tables.form, event.cells * tables.cut, event.kinds)
-    yield from _table_noise(asked, tables, form)
-    yield from _strata(asked, study, answer)
-    yield from _people(asked, tables)
+    yield from _table_noise(question, tables, form)
+    yield from _strata(question, study, answer)
+    yield from _people(question, tables)
     # Running sums are taken with coefficients up to one; their root has no larger number than the sum of a block.
-    largest = float(asked.rows) * (2 if tables.form == SUMS else 1)
+    largest = float(question.rows) * (2 if tables.form == SUMS else 1)
     margin = FAR * tables.noise_sd
     for block in tables.numbers:
         for number in block:
-            yield place("number of a table", number, (0.0, largest), margin)
+            yield within_reach("number of a table", number, (0.0, largest), margin)
 
 
-def second_moments(asked: SiteQuestion, columns: Columns, answer: Moments) -> Iterator[Bound]:
+def second_moments(question: SiteQuestion, columns: Columns, answer: Moments) -> Iterator[Bound]:
     """Yield the bounds of second moments: basis, noise, matrices of robust errors, and every column's mean square."""
     basis = np.array(answer.basis)
     noisy = answer._noisy()
@@ -62,7 +64,7 @@ def second_moments(asked: SiteQuestion, columns: Columns, answer: Moments) -> It
     yield Above("scale of a column", float(scale.min()))
     condition = float(np.linalg.cond(basis[1:, 1:] / scale[:, None]))
     yield Within("condition of the columns", condition, high=_WORST_CONDITION)
-    yield from _moment_noise(asked, columns, answer)
+    yield from _moment_noise(question, columns, answer)
     for middle in answer.robust:
         yield Above("noise of robust errors", middle.noise_sd, 0, breach=Breach.KIND)
     centres, halves = _centres_and_halves(columns)
@@ -71,43 +73,43 @@ def second_moments(asked: SiteQuestion, columns: Columns, answer: Moments) -> It
         noise_sd = sqrt(max(float(column @ noisy.crossed(column, column) @ column), 0.0))
         # Rows are weighted by one at most.
         mean_square = float(column @ noisy.matrix @ column)
-        yield place("mean square of a column", mean_square, (0.0, 1.0 + NEAR), FAR * noise_sd)
-    yield place("mean weight of rows", noisy.weight, (0.0, 1.0 + NEAR), FAR * float(noisy.noise[0, 0]))
+        yield within_reach("mean square of a column", mean_square, (0.0, 1.0 + NEAR), FAR * noise_sd)
+    yield within_reach("mean weight of rows", noisy.weight, (0.0, 1.0 + NEAR), FAR * float(noisy.noise[0, 0]))
 
 
-def _table_noise(asked: SiteQuestion, tables: NoisyTables, form: Form) -> Iterator[Bound]:
+def _table_noise(question: SiteQuestion, tables: NoisyTables, form: Form) -> Iterator[Bound]:
     """Yield that the noise is that of one release at the whole budget, by a mechanism that was asked for."""
-    normal = [name.endswith("gaussian") for name in asked.mechanisms]
-    yield OneOf("whether noise is Laplace's", tables.heavy, [not each for each in normal])
+    normal = [name.endswith("gaussian") for name in question.mechanisms]
+    yield OneOf("whether noise is Laplace's", tables.heavy, [not is_normal for is_normal in normal])
     if tables.heavy:
-        wanted = sqrt(2) * float(TimeTables(form).l1 / asked.budget.epsilon)
+        wanted = sqrt(2) * float(TimeTables(form).l1 / question.budget.epsilon)
     else:
-        wanted = float(TimeTables(form).l2 / (asked.mu or 1))
-    if asked.most_sites > 1:
+        wanted = float(TimeTables(form).l2 / (question.mu or 1))
+    if question.most_sites > 1:
         # Of one noise and at most as many again as there are sites.
-        most = wanted * (1 + NEAR) * sqrt(asked.most_sites)
+        most = wanted * (1 + NEAR) * sqrt(question.most_sites)
         yield Within("noise of a number", tables.noise_sd, wanted * (1 - NEAR), most)
     else:
         yield Near("noise of a number", tables.noise_sd, wanted)
 
 
-def _strata(asked: SiteQuestion, study: Study, answer: SurvivalResult) -> Iterator[Bound]:
+def _strata(question: SiteQuestion, study: Study, answer: SurvivalResult) -> Iterator[Bound]:
     """Yield that strata are those of the declaration, merged until they have so many blocks."""
-    names = asked.settings.get("strata") or tuple(study.covariates)
-    layout = Layout.of(study, tuple(names) if asked.method == "stratified" else ())
+    names = question.settings.get("strata") or tuple(study.covariates)
+    layout = Layout.of(study, tuple(names) if question.method == "stratified" else ())
     merged = [MergedLayout.of(layout, most) for most in range(1, layout.public + 1)]
     blocks = len(answer.tables.numbers)
-    fitting = [one.groups() for one in merged if 2 * one.public == blocks]
+    fitting = [strata.groups() for strata in merged if 2 * strata.public == blocks]
     yield OneOf("merged strata", dict(answer.merged_strata), fitting, breach=Breach.STATEMENT)
-    public = asked.unit is Unit.OUTCOME
+    public = question.unit is Unit.OUTCOME
     yield Equal("number of totals", len(answer.tables.totals), blocks if public else 1)
     yield Equal("number of shares", len(answer.tables.shares), blocks // 2 if public else 0)
 
 
-def _people(asked: SiteQuestion, tables: NoisyTables) -> Iterator[Bound]:
+def _people(question: SiteQuestion, tables: NoisyTables) -> Iterator[Bound]:
     """Yield bounds of numbers of people, of the weights of blocks and of the shares of strata."""
-    rows = asked.rows
-    if asked.method == "weighting":
+    rows = question.rows
+    if question.method == "weighting":
         for total in tables.totals:
             yield Above("people in a block", total, 0, breach=Breach.ROWS)
             yield Within("people in a block", total, high=rows, breach=Breach.ROWS)
@@ -122,18 +124,24 @@ def _people(asked: SiteQuestion, tables: NoisyTables) -> Iterator[Bound]:
         yield Equal("squared weights of blocks", {*tables.design}, {1.0})
         yield Equal("inflation of the variance", tables.inflation, 1.0)
     yield Within("share of a stratum", min(tables.shares, default=0.0), low=0)
-    if asked.unit is Unit.OUTCOME:
+    if question.unit is Unit.OUTCOME:
         yield Sum("shares of strata", tables.shares, 1, part=NEAR)
 
 
-def _moment_noise(asked: SiteQuestion, columns: Columns, answer: Moments) -> Iterator[Bound]:
+def _moment_noise(question: SiteQuestion, columns: Columns, answer: Moments) -> Iterator[Bound]:
     """Yield that noises are no less than those of the shortest rows; those of public columns are none."""
     noise = np.array(answer.noise_sd)
-    mechanism = "gaussian" if asked.mechanisms[-1].endswith("gaussian") else "staircase"
-    plan = RowPlan(answer.rows, columns, asked.budget, mechanism, len(answer.robust))
+    mechanism = "gaussian" if question.mechanisms[-1].endswith("gaussian") else "staircase"
+    plan = RowPlan(
+        rows=answer.rows,
+        columns=columns,
+        budget=question.budget,
+        mechanism=mechanism,
+        robust=len(answer.robust),
+    )
     yield Equal("whether noises of u v and v u are one", bool((noise == noise.T).all()), True)
     yield Equal("whether noises are finite", isfinite(float(noise.max())), True)
-    if asked.unit is Unit.RECORD:
+    if question.unit is Unit.RECORD:
         yield Within("noise of a moment", float(noise.min()), low=plan.shortest_noise / SLACK)
     else:
         # What is left of the outcome is the last working column; it alone is private.

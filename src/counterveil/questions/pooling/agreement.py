@@ -1,7 +1,7 @@
 """Whether answers of several sites belong together, and what the answer pooled from them is.
 
-Sites hold different people and answer one question. Everyone keeps the guarantee of their own site; the pooled answer
-names the weakest, and repeats what any site says of itself.
+Sites hold different people and answer one question. Everyone keeps the guarantee of their own site; the
+pooled answer names the weakest, and repeats what any site says of itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from counterveil.results.result import Result
 Named = list[tuple[str, Result]]
 # Sites with answers of one kind, whichever it is.
 Answers: TypeAlias = Sequence[tuple[str, Any]]
-One = TypeVar("One")
+Item = TypeVar("Item")
 
 
 def check_agreement(sites: Answers) -> None:
@@ -51,8 +51,8 @@ def _question(result: Any) -> dict[str, str]:
 
 
 def _check_same(sites: Answers) -> None:
-    first_name, first = sites[0]
-    wanted = _question(first)
+    first_name, first_result = sites[0]
+    wanted = _question(first_result)
     for name, result in sites[1:]:
         for word, value in _question(result).items():
             if value != wanted.get(word, "none"):
@@ -63,13 +63,13 @@ def _check_same(sites: Answers) -> None:
 
 
 def _check_distinct(sites: Answers) -> None:
-    seen: dict[tuple[object, ...], str] = {}
+    site_of_release: dict[tuple[object, ...], str] = {}
     for name, result in sites:
         # Two draws of noise do not agree in every number; the same release sent twice does.
         key = (*result._site_numbers(), result.spent)
-        if key in seen:
-            raise refusal("CV-P504", seen=seen[key], name=name)
-        seen[key] = name
+        if key in site_of_release:
+            raise refusal("CV-P504", seen=site_of_release[key], name=name)
+        site_of_release[key] = name
 
 
 PAGE = "inference/pooling.proof.md"
@@ -84,8 +84,8 @@ def pooled_guarantee(sites: Answers) -> Guarantee:
     """Return what is guaranteed to everyone in any of the sites: the weakest of the sites' guarantees."""
     guarantees = [result.guarantee for _, result in sites]
     by_site = [(name, result.guarantee) for name, result in sites]
-    remarks = [f"{name}: {one.warning}" for name, one in by_site if one.warning is not None]
-    remarks += [f"{name}: {remark}" for name, one in by_site for remark in one.remarks]
+    remarks = [f"{name}: {guarantee.warning}" for name, guarantee in by_site if guarantee.warning is not None]
+    remarks += [f"{name}: {remark}" for name, guarantee in by_site for remark in guarantee.remarks]
     return Guarantee(
         epsilon=max(guarantee.epsilon for guarantee in guarantees),
         delta=max(guarantee.delta for guarantee in guarantees),
@@ -93,7 +93,7 @@ def pooled_guarantee(sites: Answers) -> Guarantee:
         proof=max((guarantee.proof for guarantee in guarantees), key=_ORDER.index),
         public=_union([(_DISJOINT,), *(guarantee.public for guarantee in guarantees)]),
         pages=_union([(PAGE,), *(guarantee.pages for guarantee in guarantees)]),
-        remarks=(_each(sites), *remarks),
+        remarks=(_epsilons(sites), *remarks),
         whose=min((guarantee.whose for guarantee in guarantees), key=list(Protected).index),
     )
 
@@ -105,7 +105,7 @@ def pooled_spending(sites: Answers) -> Budget:
     )
 
 
-def _each(sites: Answers) -> str:
+def _epsilons(sites: Answers) -> str:
     amounts = [
         f"{name} {show(result.guarantee.epsilon)}"
         + (f" (delta {show(result.guarantee.delta)})" if result.guarantee.delta else "")
@@ -114,9 +114,9 @@ def _each(sites: Answers) -> str:
     return f"each person has the epsilon of their own site: {', '.join(amounts)}; the guarantee names the largest"
 
 
-def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
-    """Return every one of them once, in the order of first appearance."""
-    return tuple(dict.fromkeys(one for each in lists for one in each))
+def _union(lists: Iterable[Iterable[Item]]) -> tuple[Item, ...]:
+    """Return every item once, in the order of first appearance."""
+    return tuple(dict.fromkeys(item for items in lists for item in items))
 
 
 def pooled_caveats(sites: Answers, left_out: list[str]) -> tuple[Fact, ...]:
@@ -135,16 +135,18 @@ def pooled_opening(sites: Answers) -> dict[str, Any]:
     for role in OPENING:
         facts = tuple(getattr(result, role) for _, result in sites)
         # Of a bound and of models it is enough that one site depends on them; the others have nothing to say.
-        some = {one for one in facts if one is not None} if role in ("condition", "assumptions") else {*facts}
-        roles[role] = next(iter(some), None) if len(some) < 2 else AtSites(names, facts)
+        stated = (
+            {fact for fact in facts if fact is not None} if role in ("condition", "assumptions") else {*facts}
+        )
+        roles[role] = next(iter(stated), None) if len(stated) < 2 else AtSites(names, facts)
     return roles
 
 
 def sizes_of(sites: Answers) -> NDArray[np.float64]:
     """Return the public numbers of rows (J,)."""
     rows = [rows_of(result) for _, result in sites]
-    for (name, result), known in zip(sites, rows, strict=True):
-        if known is None:
+    for (name, result), count in zip(sites, rows, strict=True):
+        if count is None:
             raise refusal("CV-P505", name=name, method=result.method)
     return np.array(rows, dtype=np.float64)
 
@@ -163,7 +165,7 @@ def shared_provenance(sites: Answers, method: str) -> dict[str, Any]:
     } | ({} if isinstance(first, Moments) else {"method": method})
 
 
-def shared_details(sizes: Iterable[float], more: Mapping[str, float | str]) -> dict[str, float | str]:
-    """Return the public numbers of a pooled answer: people, sites, and more."""
+def shared_details(sizes: Iterable[float], further: Mapping[str, float | str]) -> dict[str, float | str]:
+    """Return the public numbers of a pooled answer: people, sites, and further ones."""
     numbers = [*sizes]
-    return {"rows": int(sum(numbers)), "sites": len(numbers), **more}
+    return {"rows": int(sum(numbers)), "sites": len(numbers), **further}

@@ -1,10 +1,14 @@
 """Weights of sites, and averages of one number of several sites.
 
-A number is pooled by its roles: estimate e_j, sampling variance, variance of the noise and size n_j of site j. The
-average is sum_j w_j e_j, with weights w_j that follow the variances; or sizes and the scales of the noise where a
-variance may share noise with its estimate, or where nobody can check it. Means of both arms are averaged by public
-weights, before a measure is made of them. Everything else is averaged as it is, by its logarithm if it is a ratio.
-Proof: inference/pooling.proof.md.
+In come released numbers of J sites: the estimate e_j, its sampling variance v_j, the variance s_j^2 of its
+noise and the public number of people n_j of site j. Out comes
+
+    sum_j w_j e_j,    sum_j w_j = 1,    with the variance sum_j w_j^2 (v_j + s_j^2),
+
+in the units of the estimates. Weights follow v_j + s_j^2; they follow n_j, s_j^2 and one sampling variance
+per person of all sites where v_j may share noise with e_j, since such a weight would favour sites that noise
+made large or small, or where nobody can check v_j. Means of both arms are averaged by public weights, before
+a measure is made of them; ratios are averaged by their logarithms. Proof: inference/pooling.proof.md.
 """
 
 from __future__ import annotations
@@ -103,13 +107,15 @@ def pooled_number(
     independent : bool
         Whether no variance shares noise with its estimate, so that weights may follow variances.
     """
-    numbers = [one for _, one in sites]
-    if all(isinstance(one, Linear) for one in numbers):
+    numbers = [number for _, number in sites]
+    if all(isinstance(number, Linear) for number in numbers):
         return _with_variances(sites, sizes, method, bounds, measure=measure, independent=independent)
-    if all(isinstance(one, AnyMeans) for one in numbers):
+    if all(isinstance(number, AnyMeans) for number in numbers):
         return _of_means(sites, sizes, method, bounds, measure=measure)
     if is_ratio(numbers[0]):
-        average = _with_intervals([(site, Logarithm(one)) for site, one in sites], sizes, method, bounds)
+        average = _with_intervals(
+            [(site, Logarithm(number)) for site, number in sites], sizes, method, bounds
+        )
         return PooledNumber(known=PooledRatio(average.known), weights=average.weights, scale=SCALES[RATIO])
     return _with_intervals(sites, sizes, method, bounds)
 
@@ -121,7 +127,7 @@ def of_random(measure: str, random: PooledKnown) -> Known:
     return NumberNeededToTreat(random) if measure == NEEDED else random
 
 
-def one_more(measure: str, random: PooledKnown, level: float) -> Ends:
+def prediction_ends(measure: str, random: PooledKnown, level: float) -> Ends:
     """Return the ends of an interval for the measure at one more site; of numbers needed to treat, the difference."""
     known = of_random(measure, random)
     return known.one_more(level) if isinstance(known, PooledRatio) else random.one_more(level)
@@ -137,25 +143,25 @@ def _with_variances(
     independent: bool,
 ) -> PooledNumber:
     """Return the average of numbers with a variance of their own."""
-    estimates, own_variances = compared_known([one for _, one in rows])
-    known = [cast("Uncertainty", one.uncertainty) for _, one in rows]
+    estimates, own_variances = compared_known([number for _, number in rows])
+    errors = [cast("Uncertainty", number.uncertainty) for _, number in rows]
     random = method == "random_effects"
     tau_squared = paule_mandel(estimates, own_variances) if random else 0.0
     # A weight does not follow a number that may share noise with the estimate, or that nobody can check.
     separate = bounds is None and independent
-    steadied = steadied_variances(known, sizes, common=not separate)
-    variances = steadied + np.array([other_variance(each) for each in known])
+    steadied = steadied_variances(errors, sizes, common=not separate)
+    variances = steadied + np.array([other_variance(error) for error in errors])
     if not separate:
-        variances += noise_sds_of_variances(known)
-    weights = held(rows, variances, sizes, method, bounds, tau_squared)
+        variances += noise_sds_of_variances(errors)
+    weights = limited_weights(rows, variances, sizes, method=method, bounds=bounds, tau_squared=tau_squared)
     uncertainty = PooledUncertainty(
-        sites=tuple(known),
+        sites=tuple(errors),
         weights=tuple(map(float, weights)),
         steadied=tuple(map(float, steadied)) if method in _BY_VARIANCE else None,
         between=tau_squared,
         between_sites=ErrorBetweenSites.of(estimates[weights > 0]) if random else None,
     )
-    limits = _joint_limits([one.limits for _, one in rows])
+    limits = _joint_limits([number.limits for _, number in rows])
     # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
     average = float(weights @ estimates)
     estimate = truncate((average, average), limits)[0]
@@ -177,27 +183,35 @@ def _of_means(
     """
     if method not in METHODS:
         raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
-    means = [one for _, one in sites]
+    means = [site_means for _, site_means in sites]
     names = tuple(name for name, _ in sites)
     scale = SCALES.get(measure, DIFFERENCE)
     public = public_variances(means, sizes)
     if method != "random_effects":
-        weights = held(sites, public, sizes, method, bounds)
+        weights = limited_weights(sites, public, sizes, method=method, bounds=bounds)
         averages = PooledMeans(tuple(means), tuple(map(float, weights)), names)
         return PooledNumber(known=known_as(measure, averages), weights=weights, scale=scale, means=averages)
     estimates, variances = compared(means, measure)
     tau_squared = paule_mandel(estimates, variances)
     unit = float(np.median(variances / public))
-    weights = held(sites, public, sizes, method, bounds, tau_squared / unit)
+    weights = limited_weights(
+        sites, public, sizes, method=method, bounds=bounds, tau_squared=tau_squared / unit
+    )
     between = ErrorBetweenSites.of(estimates[weights > 0])
     of_ratios = measure in OF_MEANS
-    known: Sequence[Known] = (
-        logarithms(means, measure) if of_ratios else [difference_of(one) for one in means]
+    numbers: Sequence[Known] = (
+        logarithms(means, measure) if of_ratios else [difference_of(site_means) for site_means in means]
     )
-    limits = None if of_ratios else _joint_limits([cast("Linear", one).limits for one in known])
-    given = tuple(map(float, weights))
-    random = PooledKnown(tuple(known), given, limits, tau_squared, between)
-    averages = PooledMeans(tuple(means), given, names)
+    limits = None if of_ratios else _joint_limits([cast("Linear", number).limits for number in numbers])
+    weights_of_sites = tuple(map(float, weights))
+    random = PooledKnown(
+        sites=tuple(numbers),
+        weights=weights_of_sites,
+        limits=limits,
+        between=tau_squared,
+        between_sites=between,
+    )
+    averages = PooledMeans(tuple(means), weights_of_sites, names)
     return PooledNumber(
         known=of_random(measure, random), weights=weights, scale=scale, means=averages, random=random
     )
@@ -208,23 +222,29 @@ def _with_intervals(sites: Answers, sizes: Floats, method: str, bounds: WeightLi
 
     No weight follows what a site says of its sampling error: all have one sampling variance per person.
     """
-    known = [one for _, one in sites]
-    sampling = np.array([one.sampling_sd**2 for one in known])
-    noise = np.array([one.noise_sd**2 for one in known])
+    numbers = [number for _, number in sites]
+    sampling = np.array([number.sampling_sd**2 for number in numbers])
+    noise = np.array([number.noise_sd**2 for number in numbers])
     sure = np.isfinite(sampling)
-    person = float(np.mean((sampling * sizes)[sure])) if sure.any() else 1.0
-    variances = np.nan_to_num(np.where(sure, person / sizes, inf) + noise, posinf=LOST)
+    variance_per_person = float(np.mean((sampling * sizes)[sure])) if sure.any() else 1.0
+    variances = np.nan_to_num(np.where(sure, variance_per_person / sizes, inf) + noise, posinf=LOST)
     random = method == "random_effects"
-    estimates, own_variances = compared_known(known)
+    estimates, own_variances = compared_known(numbers)
     tau_squared = paule_mandel(estimates, own_variances) if random else 0.0
-    weights = held(sites, variances, sizes, method, bounds, tau_squared)
+    weights = limited_weights(sites, variances, sizes, method=method, bounds=bounds, tau_squared=tau_squared)
     between = ErrorBetweenSites.of(estimates[weights > 0]) if random else None
-    given = tuple(map(float, weights))
-    average = PooledKnown(tuple(known), given, _limits_of(known), tau_squared, between)
+    weights_of_sites = tuple(map(float, weights))
+    average = PooledKnown(
+        sites=tuple(numbers),
+        weights=weights_of_sites,
+        limits=_limits_of(numbers),
+        between=tau_squared,
+        between_sites=between,
+    )
     return PooledNumber(known=average, weights=weights)
 
 
-def held(
+def limited_weights(
     sites: Answers,
     variances: Floats,
     sizes: Floats,
@@ -244,8 +264,8 @@ def public_variances(means: Sequence[AnyMeans], sizes: Floats) -> Floats:
 
     Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
     """
-    noise = np.array([_announced(one) for one in means])
-    width = np.array([one.range[1] - one.range[0] for one in means])
+    noise = np.array([_announced(site_means) for site_means in means])
+    width = np.array([site_means.range[1] - site_means.range[0] for site_means in means])
     return np.asarray(noise + width**2 / sizes)
 
 
@@ -255,7 +275,7 @@ def _announced(means: AnyMeans) -> float:
         # The noise of the difference follows the released share treated; that of the mean follows the budget alone,
         # and in arms of one size both are about as large.
         return noise_variance(means.mean_noise)
-    return sum(noise_variance(known.noise) for known in means.known)
+    return sum(noise_variance(error.noise) for error in means.known)
 
 
 def check_method(method: object) -> None:
@@ -266,22 +286,23 @@ def check_method(method: object) -> None:
 
 def _joint_limits(every: Sequence[Ends | None]) -> Ends | None:
     """Return what an average of the sites' effects can be at all, None where a site does not say."""
-    known = [ends for ends in every if ends is not None]
-    if len(known) < len(every):
+    stated = [ends for ends in every if ends is not None]
+    if len(stated) < len(every):
         return None
-    return min(low for low, _ in known), max(high for _, high in known)
+    return min(low for low, _ in stated), max(high for _, high in stated)
 
 
-def _limits_of(known: Sequence[Known]) -> Ends | None:
+def _limits_of(numbers: Sequence[Known]) -> Ends | None:
     """Return what an average can be at all, None where a site does not say."""
     limits: list[Ends | None] = []
-    for one in known:
-        if isinstance(one, NoisyRatio):
-            limits.append((-one.limit, one.limit))
-        elif isinstance(one, RatioDifference):
-            limits.append((-one.one.limit - one.other.limit, one.one.limit + one.other.limit))
+    for number in numbers:
+        if isinstance(number, NoisyRatio):
+            limits.append((-number.limit, number.limit))
+        elif isinstance(number, RatioDifference):
+            most = number.one.limit + number.other.limit
+            limits.append((-most, most))
+        elif isinstance(number, Gap):
+            limits.append((-1.0, 1.0))
         else:
-            limits.append(
-                (-1.0, 1.0) if isinstance(one, Gap) else one.limits if isinstance(one, Area) else None
-            )
+            limits.append(number.limits if isinstance(number, Area) else None)
     return _joint_limits(limits)

@@ -1,4 +1,13 @@
-"""How far sites differ, on the scale on which their numbers are compared: as they are, or by their logarithms."""
+"""How far sites differ, on the scale on which their numbers are compared: as they are, or by their
+logarithms.
+
+In come the released estimates of J sites with their errors, out come J numbers b_j on that scale and their
+variances v_j, sampling and noise together: differences in units of the outcome, or log(ratio_j), whose error
+is that of the ratio over the ratio (delta method). Of b_j and v_j follow intervals for tau, the standard
+deviation of the sites' true numbers (Q-profile, `inference.heterogeneity`), and for I^2, its part of what
+they differ by. A ratio near zero has a logarithm with no end: its variance is `LOST`, which weighs next to
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +30,8 @@ from counterveil.results.measures import OF_MEANS, Measured, NumberNeededToTreat
 
 # The variance of a number that is lost in noise: not infinite, so that all sites together have a weight.
 LOST = 1e150
+# Added to variances of compared numbers, so that none is zero.
+_LEAST_VARIANCE = 1e-300
 # What the sites' own numbers are called on the scale on which they are compared.
 SCALES = {RATIO: "log ratio", ODDS: "log odds ratio", LIFT: "log of 1 + lift"}
 
@@ -31,38 +42,41 @@ def compared(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str)
         logs = logarithms(means, measure)
         # Of a mean next to zero they are beyond floats.
         with np.errstate(over="ignore"):
-            variances = np.array([one.sampling_sd for one in logs]) ** 2
-            variances += np.array([one.noise_sd for one in logs]) ** 2
-        return np.array([one.estimate for one in logs]), np.nan_to_num(variances, posinf=LOST)
-    differences = [one.values[0] - one.values[1] for one in means]
-    return np.array(differences), np.array([one.error_of_difference.total_sd**2 for one in means])
+            variances = np.array([log.sampling_sd for log in logs]) ** 2
+            variances += np.array([log.noise_sd for log in logs]) ** 2
+        return np.array([log.estimate for log in logs]), np.nan_to_num(variances, posinf=LOST)
+    differences = [site.values[0] - site.values[1] for site in means]
+    return np.array(differences), np.array([site.error_of_difference.total_sd**2 for site in means])
 
 
-def compared_known(known: Sequence[Known]) -> tuple[Floats, Floats]:
+def compared_known(estimates: Sequence[Known]) -> tuple[Floats, Floats]:
     """Return what is compared between sites and its variances: estimates, or logarithms of ratios."""
-    measure = known[0].measure if isinstance(known[0], Measured) else None
+    measure = estimates[0].measure if isinstance(estimates[0], Measured) else None
     if measure is not None:
-        return compared([cast("Any", one).means for one in known], measure)
-    if all(isinstance(one, Linear | NumberNeededToTreat) for one in known):
+        return compared([cast("Any", estimate).means for estimate in estimates], measure)
+    if all(isinstance(estimate, Linear | NumberNeededToTreat) for estimate in estimates):
         linear = [
-            cast("Linear", one.difference if isinstance(one, NumberNeededToTreat) else one) for one in known
+            cast("Linear", estimate.difference if isinstance(estimate, NumberNeededToTreat) else estimate)
+            for estimate in estimates
         ]
-        variances = [released_variance(cast("Uncertainty", one.uncertainty)) for one in linear]
-        return np.array([one.estimate for one in linear]), np.array(variances)
-    scaled = [Logarithm(one) for one in known] if is_ratio(known[0]) else known
-    variances = [one.sampling_sd**2 + one.noise_sd**2 for one in scaled]
-    estimates = np.nan_to_num([one.estimate for one in scaled], posinf=0.0, neginf=0.0)
+        variances = [released_variance(cast("Uncertainty", estimate.uncertainty)) for estimate in linear]
+        return np.array([estimate.estimate for estimate in linear]), np.array(variances)
+    scaled = [Logarithm(estimate) for estimate in estimates] if is_ratio(estimates[0]) else estimates
+    variances = [estimate.sampling_sd**2 + estimate.noise_sd**2 for estimate in scaled]
+    values = np.nan_to_num([estimate.estimate for estimate in scaled], posinf=0.0, neginf=0.0)
     # An infinite variance has no weight; nor may one be zero.
-    return estimates, np.nan_to_num(variances, posinf=LOST) + 1e-300
+    return values, np.nan_to_num(variances, posinf=LOST) + _LEAST_VARIANCE
 
 
 def logarithms(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str) -> list[Logarithm]:
     """Return the logarithms of the sites' ratios, or odds ratios; that of 1 + lift is that of the ratio."""
-    return [Logarithm(Measured(one, ODDS if measure == ODDS else RATIO)) for one in means]
+    return [Logarithm(Measured(site, ODDS if measure == ODDS else RATIO)) for site in means]
 
 
 def differing_intervals(estimates: Floats, variances: Floats, level: float) -> dict[str, Ends]:
     """Return intervals for the standard deviation between sites and for I^2."""
     low, high = tau_squared_interval(estimates, variances, level)
-    parts = (i_squared_of(low, variances), i_squared_of(high, variances))
-    return {"tau": (sqrt(low), sqrt(high)), "i_squared": parts}
+    return {
+        "tau": (sqrt(low), sqrt(high)),
+        "i_squared": (i_squared_of(low, variances), i_squared_of(high, variances)),
+    }

@@ -1,7 +1,8 @@
-"""Bounds on the numbers in another party's document, before an answer is made of it; the codec reads all the rest.
+"""Bounds on the numbers in another party's document, before an answer is made of it; the codec reads all the
+rest.
 
-A number is finite and in a range in which quantiles of its noise can be computed, quickly; a noise has a mechanism that
-is known, with its own numbers.
+A number is finite and in a range in which quantiles of its noise can be computed, quickly; a noise has a
+mechanism that is known, with its own numbers.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ _BOUNDS = {
 _NEEDED = ("treatment", "outcome", "level", "releases", "details")
 # Fields among what answers are computed from that hold texts.
 _TEXTS = ("is", "name", "names", "outcome", "arm", "form", "convention", "causes", "formula")
-_MOST_RELEASES, _MOST_DETAILS, _LONG_TEXT, _MOST_ROWS = 1000, 500, 20_000, 10**12
+# Most releases and details of an answer, most characters of a text inside a noise distribution, most rows of a site.
+_MOST_RELEASES = 1000
+_MOST_DETAILS = 500
+_LONG_TEXT = 20_000
+_MOST_ROWS = 10**12
 # Numbers of an error or of a mean that have bounds of their own.
 _RANGES = {
     **dict.fromkeys(("variance_cap", "extra", "bias", "ball_variance", "share_sd"), (0.0, LARGEST)),
@@ -81,8 +86,8 @@ def check_document(document: object) -> None:
 def computed_facts(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the result in a document is computed from."""
     kind = document.get("kind")
-    own = KINDS[kind]._COMPUTED_FROM if isinstance(kind, str) and kind in KINDS else ()
-    return {name: document.get(name) for name in ("estimate", "uncertainty", "limits", "numbers", *own)}
+    further = KINDS[kind]._COMPUTED_FROM if isinstance(kind, str) and kind in KINDS else ()
+    return {name: document.get(name) for name in ("estimate", "uncertainty", "limits", "numbers", *further)}
 
 
 def _check_bounded(name: str, value: object) -> None:
@@ -90,8 +95,8 @@ def _check_bounded(name: str, value: object) -> None:
     if isinstance(value, Mapping) and "mechanism" in value:
         _check_mechanism(dict(value))
     elif isinstance(value, Mapping):
-        for own, inner in value.items():
-            _check_bounded(own, inner)
+        for inner_name, inner in value.items():
+            _check_bounded(inner_name, inner)
     elif isinstance(value, list | tuple):
         for inner in value:
             _check_bounded(name, inner)
@@ -121,10 +126,10 @@ def _check_mechanism(table: dict[str, Any]) -> None:
         _check_numbers(table, _MECHANISMS)
 
 
-def _check_numbers(table: object, known: dict[str, tuple[str, ...]]) -> None:
+def _check_numbers(table: object, mechanisms: dict[str, tuple[str, ...]]) -> None:
     name = table.get("mechanism") if isinstance(table, dict) else None
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or name not in mechanisms:
         raise UnreadableError("a noise distribution that no result has")
-    mechanism = Fields.of("a noise distribution", table, ("mechanism", *known[name]))
-    for number in known[name]:
+    mechanism = Fields.of("a noise distribution", table, ("mechanism", *mechanisms[name]))
+    for number in mechanisms[name]:
         mechanism.rational(number, *_BOUNDS[number])

@@ -1,4 +1,10 @@
-"""Averages of one effect of several sites, and numbers needed to treat made of them."""
+"""Answers pooled of one effect of several sites, and numbers needed to treat made of them.
+
+In come results of sites (`Result`), out comes a `PooledResult`: the average with its error (`averages`), the
+weights, how far sites differ, and the weakest of the sites' guarantees. Effects are differences in units of
+the outcome, treated minus control; a number needed to treat is one over their average. Nothing is spent: all
+is computed from released numbers.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +118,9 @@ class PooledNumberNeededToTreat(MeasureResult):
     @property
     def table(self) -> tuple[Effect, ...]:
         """The number of every site, and that of the average."""
-        return tuple(replace(one, known=NumberNeededToTreat(_linear(one))) for one in self.pooled.table)
+        return tuple(
+            replace(effect, known=NumberNeededToTreat(_linear(effect))) for effect in self.pooled.table
+        )
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; it spends nothing.
@@ -145,8 +153,8 @@ class PooledNumberNeededToTreat(MeasureResult):
 
     def _shown(self) -> dict[str, Any]:
         shown = self.pooled._shown()
-        kept = {name: shown[name] for name in ("heterogeneity", "prediction") if name in shown}
-        return MeasureResult._shown(self) | kept
+        between_sites = {name: shown[name] for name in ("heterogeneity", "prediction") if name in shown}
+        return MeasureResult._shown(self) | between_sites
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: a row for every site and one for all.
@@ -157,10 +165,13 @@ class PooledNumberNeededToTreat(MeasureResult):
             Facts by name; numbers may be infinite.
         """
 
-        facts, average = MeasureResult.report_facts(self), self.pooled.to_dict()
+        facts = MeasureResult.report_facts(self)
+        average = self.pooled.to_dict()
         shown = zip(average["effects"], self.table, strict=True)
-        kept = ("weight", "summary")
-        rows = [effect.facts() | {name: row[name] for name in kept if name in row} for row, effect in shown]
+        of_weights = ("weight", "summary")
+        rows = [
+            effect.facts() | {name: row[name] for name in of_weights if name in row} for row, effect in shown
+        ]
         return facts | {
             "sites": average["sites"],
             "effects": rows,
@@ -488,7 +499,7 @@ def pooled_result(sites: Named, method: str, level: float, bounds: WeightLimits 
             PooledSite(name, float(weight), int(size), result)
             for (name, result), weight, size in zip(sites, pooled.weights, sizes, strict=True)
         ),
-        heterogeneity=heterogeneity(*compared_known([one for _, one in rows]), pooled.scale),
+        heterogeneity=heterogeneity(*compared_known([estimate for _, estimate in rows]), pooled.scale),
         **shared_provenance(sites, method),
         estimand=sites[0][1].estimand,
         level=level,
@@ -496,5 +507,5 @@ def pooled_result(sites: Named, method: str, level: float, bounds: WeightLimits 
         not_covered=pooled_caveats(sites, [name for (name, _), weight in weighed if weight == 0]),
         limits=average.limits,
         weight_limits=bounds,
-        **pooled_opening([each for each, weight in weighed if weight > 0]),
+        **pooled_opening([site for site, weight in weighed if weight > 0]),
     )

@@ -1,4 +1,7 @@
-"""Columns of data frames that sites and their average have in common."""
+"""Rows and columns of data frames of pooled answers: one row a site, one for all, and how far sites differ.
+
+Names are those of R's `broom` for metafor, so that figures made for meta-analyses read them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from counterveil.inference.heterogeneity import Heterogeneity
 from counterveil.numerics.arrays import Ends
 
 
-def columns_of_sites(weights: Sequence[tuple[str, float]], own: dict[str, Any]) -> list[dict[str, Any]]:
+def columns_of_sites(weights: Sequence[tuple[str, float]], shared: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what names the rows of sites and that of all of them in a data frame."""
-    rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in weights]
-    return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
+    rows = [{"site": name, "type": "study", "weight": weight} | shared for name, weight in weights]
+    return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | shared]
 
 
 def differing_columns(differ: Heterogeneity, prediction: Ends | None) -> dict[str, Any]:

@@ -1,4 +1,16 @@
-"""Averages of numbers that have intervals of their own, on their own scale or on that of logarithms."""
+"""Averages of numbers that have intervals of their own, on their own scale or on that of logarithms.
+
+With weights w_j of the sites, which add up to one, numbers e_j, standard deviations of sampling a_j and of
+noise s_j, and intervals [l_j, h_j] of level 1 - alpha at the sites, the average and its interval are
+
+    e = sum_j w_j e_j,    [e - z sd - down, e + z sd + up],    sd^2 = sum_j w_j^2 (a_j^2 + s_j^2),
+    down = sum_j w_j max(e_j - l_j - z sqrt(a_j^2 + s_j^2), 0),    up = the same of h_j - e_j,
+
+z being the normal quantile: what a site's interval exceeds its normal one by (bias that no averaging removes,
+heavy tails, skewness) is not taken for less than at the site. For random effects sd^2 has the variance
+between sites too. Units are those of the numbers; ratios are averaged by their logarithms (`Logarithm`) and
+shown as ratios (`PooledRatio`).
+"""
 
 from __future__ import annotations
 
@@ -49,23 +61,23 @@ class PooledKnown:
     between_sites: ErrorBetweenSites | None = None
 
     def _weighed(self) -> list[tuple[float, Known]]:
-        return [(weight, one) for weight, one in zip(self.weights, self.sites, strict=True) if weight > 0]
+        return [(weight, site) for weight, site in zip(self.weights, self.sites, strict=True) if weight > 0]
 
     @property
     def estimate(self) -> float:
         """The average, truncated to what it can be."""
-        average = sum(weight * one.estimate for weight, one in self._weighed())
+        average = sum(weight * site.estimate for weight, site in self._weighed())
         return truncate((average, average), self.limits)[0]
 
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error."""
-        return hypot(*(weight * one.sampling_sd for weight, one in self._weighed()))
+        return hypot(*(weight * site.sampling_sd for weight, site in self._weighed()))
 
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise."""
-        return hypot(*(weight * one.noise_sd for weight, one in self._weighed()))
+        return hypot(*(weight * site.noise_sd for weight, site in self._weighed()))
 
     @property
     def total_sd(self) -> float:
@@ -113,12 +125,14 @@ class PooledKnown:
         """Return the ends for a variance of `spread` beside the errors, at least `between` from the estimate."""
         if not isfinite(self.estimate):
             return truncate((-inf, inf), self.limits)
-        normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
-        for weight, one in self._weighed():
-            low, high = one.interval(level)
-            half_of_normal = normal * hypot(one.sampling_sd, one.noise_sd)
-            down += weight * max(one.estimate - low - half_of_normal, 0.0)
-            up += weight * max(high - one.estimate - half_of_normal, 0.0)
+        normal = -float(ndtri((1 - level) / 2))
+        down = 0.0
+        up = 0.0
+        for weight, site in self._weighed():
+            low, high = site.interval(level)
+            half_of_normal = normal * hypot(site.sampling_sd, site.noise_sd)
+            down += weight * max(site.estimate - low - half_of_normal, 0.0)
+            up += weight * max(high - site.estimate - half_of_normal, 0.0)
         half = max(normal * sqrt(self.sampling_sd**2 + self.noise_sd**2 + spread), between)
         return truncate((self.estimate - half - down, self.estimate + half + up), self.limits)
 

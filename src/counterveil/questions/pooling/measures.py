@@ -1,4 +1,10 @@
-"""Ratios, odds ratios and lifts over several sites, from the means of their arms, and numbers needed to treat."""
+"""Answers pooled of a measure of both arms' means: ratios, odds ratios, lifts, numbers needed to treat.
+
+With m_1j and m_0j the released means of the arms of site j and public weights w_j, the measure is that of the
+averages m_a = sum_j w_j m_aj, such as m_1 / m_0: no ratio of a site is averaged, so that sites with rare
+outcomes bias nothing. For random effects it is the mean of the sites' logarithms instead, whose spread says
+how far sites differ. Means are in units of the outcome; nothing is spent.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +25,7 @@ from counterveil.questions.pooling.agreement import (
     shared_provenance,
     sizes_of,
 )
-from counterveil.questions.pooling.averages import of_random, one_more, pooled_number
+from counterveil.questions.pooling.averages import of_random, pooled_number, prediction_ends
 from counterveil.questions.pooling.comparison import compared, differing_intervals
 from counterveil.questions.pooling.frames import columns_of_sites, with_differing
 from counterveil.questions.pooling.known import PooledEffect, PooledKnown
@@ -141,7 +147,7 @@ class PooledMeasure(MeasureResult):
         check_agreement(named)
         if any(site.result.measure != measure for site in sites):
             raise ValueError("sites of another measure")
-        return pool_measures(named, sizes_of(named), method, check_level(level), weight_limits)
+        return pool_measures(named, sizes_of(named), method, level=check_level(level), bounds=weight_limits)
 
     @property
     def effect(self) -> Effect:
@@ -183,7 +189,7 @@ class PooledMeasure(MeasureResult):
         assert self.means is not None
         refuse_range(check_measure(measure), self.means.range)
         sites: Any = [(site.name, site.result.as_measure(measure)) for site in self.sites]
-        return pool_measures(sites, sizes_of(sites), self.method, self.level, self.weight_limits)
+        return pool_measures(sites, sizes_of(sites), self.method, level=self.level, bounds=self.weight_limits)
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return intervals for how far sites differ; it spends nothing.
@@ -227,7 +233,7 @@ class PooledMeasure(MeasureResult):
         """
         if self.random is None:
             raise refusal("CV-P507", method=self.method)
-        return one_more(self.measure, self.random, self.level if level is None else check_level(level))
+        return prediction_ends(self.measure, self.random, self.level if level is None else check_level(level))
 
     @property
     def table(self) -> tuple[Effect, ...]:
@@ -280,7 +286,8 @@ class PooledMeasure(MeasureResult):
         notes = MeasureResult._notes(self)
         in_average = [(site.name, _means(site.result)) for site in self.sites if site.weight > 0]
         notes[:0] = [("Estimate", text) for text in replaced_means_words(self.measure, in_average)]
-        differ, ends = self.heterogeneity, self.heterogeneity_interval()["tau"]
+        differ = self.heterogeneity
+        ends = self.heterogeneity_interval()["tau"]
         effect = self.difference if differ.scale == DIFFERENCE else self.effect
         # A ratio's error on the scale of logarithms; a lift is a ratio less 1.
         unit = 1.0 if differ.scale == DIFFERENCE else effect.estimate + (self.measure == LIFT)
@@ -320,9 +327,10 @@ def pool_measures(
     first = sites[0][1]
     assert isinstance(first, MeasureResult)
     pooled = pooled_number(means, sizes, method=method, bounds=bounds, measure=first.measure)
-    weights, averages = pooled.weights, pooled.means
+    weights = pooled.weights
+    averages = pooled.means
     assert averages is not None
-    kept = [place for place, weight in enumerate(weights) if weight > 0]
+    in_average = [index for index, weight in enumerate(weights) if weight > 0]
     facts: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
     facts |= {"mean_treated": averages.values[0], "mean_control": averages.values[1]}
     if bounds is not None:
@@ -337,17 +345,19 @@ def pool_measures(
             MeasuredSite(name, float(weight), int(size), cast("MeasureResult", result))
             for (name, result), weight, size in zip(sites, weights, sizes, strict=True)
         ),
-        heterogeneity=heterogeneity(*compared([one for _, one in means], first.measure), pooled.scale),
+        heterogeneity=heterogeneity(
+            *compared([site_means for _, site_means in means], first.measure), pooled.scale
+        ),
         weight_limits=bounds,
         **shared_provenance(sites, method),
         level=level,
         estimand=first.estimand,
         not_covered=pooled_caveats(
-            sites, [name for place, (name, _) in enumerate(sites) if place not in kept]
+            sites, [name for index, (name, _) in enumerate(sites) if index not in in_average]
         ),
         details=facts | weight_facts,
         diagnostics={},
-        **pooled_opening([sites[place] for place in kept]),
+        **pooled_opening([sites[index] for index in in_average]),
     )
 
 

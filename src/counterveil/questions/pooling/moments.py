@@ -1,7 +1,7 @@
 """Second moments of several sites, added up.
 
-Moments are means of products of columns; those of all sites are their average by numbers of rows, with an indicator of
-each site but the first among the columns.
+Moments are means of products of columns; those of all sites are their average by numbers of rows, with an
+indicator of each site but the first among the columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from counterveil.inference.linear_fit import LinearFit
 from counterveil.inference.moments import NoisyMoments, SummedMoments
 from counterveil.numerics.arrays import Floats
 from counterveil.questions.pooling.agreement import pooled_caveats, shared_details, shared_provenance
-from counterveil.questions.pooling.averages import held
+from counterveil.questions.pooling.averages import limited_weights
 from counterveil.questions.pooling.reading import no_result
 from counterveil.results.regression import Formula, Matrix, Moments
 from counterveil.settings import WeightLimits
@@ -103,7 +103,7 @@ class PooledMoments(Moments):
     def _made(
         cls, level: float, answers: tuple[MomentsPart, ...], weight_limits: WeightLimits | None, **_: Any
     ) -> PooledMoments:
-        return added_up([(one.name, one.result) for one in answers], "all", level, weight_limits)
+        return added_up([(site.name, site.result) for site in answers], "all", level, weight_limits)
 
 
 def added_up(
@@ -112,20 +112,21 @@ def added_up(
     """Return the sum of sites' moments, by numbers of rows; no weight is above its limit."""
     if method not in ("all", "mvagg"):
         raise refusal("CV-P508", methods="'all'", method=method)
-    sizes = np.array([float(one.rows) for _, one in sites])
-    weights = held(sites, 1 / sizes, sizes, "all", bounds)
-    parts = tuple(
-        MomentsPart(name, float(weight), one) for (name, one), weight in zip(sites, weights, strict=True)
+    sizes = np.array([float(moments.rows) for _, moments in sites])
+    weights = limited_weights(sites, 1 / sizes, sizes, method="all", bounds=bounds)
+    weighted = tuple(
+        MomentsPart(name, float(weight), result)
+        for (name, result), weight in zip(sites, weights, strict=True)
     )
     try:
-        basis, moments = _summed(parts)
+        basis, moments = _summed(weighted)
     except np.linalg.LinAlgError:
         raise no_result(sites[0][0], "moments in columns that depend on each other") from None
     first = sites[0][1]
     indicators = tuple(f"{_SITE}={name}" for name, _ in sites[1:])
     noise = [moments.crossed(unit, unit).diagonal() for unit in np.eye(len(basis))]
     return PooledMoments(
-        answers=parts,
+        answers=weighted,
         weight_limits=bounds,
         columns=(*first.columns, *indicators),
         groups=(*first.groups, *(((_SITE, indicators),) if _SITE not in first.columns else ())),
@@ -136,30 +137,35 @@ def added_up(
         level=level,
         **shared_provenance(sites, method),
         not_covered=pooled_caveats(sites, []),
-        details=shared_details(sizes, {f"weight_{one.name}": one.weight for one in parts}),
+        details=shared_details(sizes, {f"weight_{site.name}": site.weight for site in weighted}),
     )
 
 
-def _summed(parts: Sequence[MomentsPart]) -> tuple[Floats, SummedMoments]:
+def _summed(sites: Sequence[MomentsPart]) -> tuple[Floats, SummedMoments]:
     """Return the basis of the columns, sites' indicators last, and the moments of all sites in working columns.
 
-    Working columns are those of the first site, whose first is the constant, and the indicators.
+    Working columns are those of the first site, whose first is the constant, and the indicators. With B_j the
+    basis of site j, T_j = B_1^-1 B_j turns its working columns into those of the first; moments M_j add up as
+    sum_j w_j T_j M_j T_j'.
     """
-    bases = [np.array(one.result.basis) for one in parts]
-    size, more = len(bases[0]), len(parts) - 1
+    bases = [np.array(site.result.basis) for site in sites]
+    size = len(bases[0])
+    indicators = len(sites) - 1
     turned = []
-    for place, (part, own) in enumerate(zip(parts, bases, strict=True)):
-        turn = np.zeros((size + more, size))
-        turn[:size] = np.linalg.solve(bases[0], own)
-        if place:
-            turn[size + place - 1] = own[0]  # the constant
-        turned.append((part.weight, turn, part.result._noisy()))
-    matrix = np.sum([weight * turn @ one.matrix @ turn.T for weight, turn, one in turned], axis=0)
-    whole = 1 / sum(weight**2 / one.rows for weight, _, one in turned)
-    basis = np.eye(size + more)
+    for number, (site, basis_of_site) in enumerate(zip(sites, bases, strict=True)):
+        turn = np.zeros((size + indicators, size))
+        turn[:size] = np.linalg.solve(bases[0], basis_of_site)
+        if number:
+            turn[size + number - 1] = basis_of_site[0]  # the constant
+        turned.append((site.weight, turn, site.result._noisy()))
+    matrix = np.sum([weight * turn @ noisy.matrix @ turn.T for weight, turn, noisy in turned], axis=0)
+    effective_rows = 1 / sum(weight**2 / noisy.rows for weight, _, noisy in turned)
+    basis = np.eye(size + indicators)
     basis[:size, :size] = bases[0]
     matrix = (matrix + matrix.T) / 2
-    return basis, SummedMoments(matrix, np.zeros_like(matrix), max(int(whole + 1e-6), 1), tuple(turned))
+    # A whole number of rows that rounding made a little less is that number.
+    rows = max(int(effective_rows + 1e-6), 1)
+    return basis, SummedMoments(matrix, np.zeros_like(matrix), rows, tuple(turned))
 
 
 def _tuples(matrix: Floats) -> Matrix:

@@ -1,4 +1,9 @@
-"""Pooled answers of several sites: `pool(...)`."""
+"""`pool(...)`: the private answers of several sites as one answer; nothing is spent.
+
+In come results, what their `to_dict` gave, or paths of files; by their kind they go to `effects` (one
+difference), `measures` (a measure of both means), `tables` (several effects) or `moments` (second moments).
+All of it is post-processing of released numbers, so that everyone keeps the guarantee of their own site.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +35,13 @@ from counterveil.settings import WeightLimits
 def pool_one(
     results: Sources, method: str, level: float, weight_limits: WeightLimits | None
 ) -> PooledResult | PooledMeasure | PooledNumberNeededToTreat:
-    """Return the average of effects, one of each site."""
+    """Return the average of effects or of measures, one of each site."""
     sites = read_sites(results, measures=True)
     if not any(isinstance(result, MeasureResult) for _, result in sites):
         return average_of_results(sites, method, level, weight_limits)
     check_agreement(sites)
     if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
-        pooled = pool_measures(sites, sizes_of(sites), method, level, weight_limits)
+        pooled = pool_measures(sites, sizes_of(sites), method, level=level, bounds=weight_limits)
         repeat = repeat_of_pool([name for name, _ in sites], method, level)
         return pooled if weight_limits is not None else replace(pooled, repeat=repeat)
     differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]

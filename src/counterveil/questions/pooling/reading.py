@@ -24,13 +24,13 @@ from counterveil.results.effect import Linear, kind_of
 from counterveil.results.groups import RatioResult
 from counterveil.results.result import MeasureResult, Result, difference_result
 
-One = TypeVar("One")
+Item = TypeVar("Item")
 Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
 Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
 # A file of a result has a few kilobytes, or some hundred with balance tables.
 _LARGEST_FILE = 20_000_000
 # Noise goes farther than what is allowed for it once in a thousand million results.
-_NEVER = 1e-9
+_MISS_RATE = 1e-9
 FAR_OUTSIDE = "an estimate far outside what its outcome and its noise allow"
 
 
@@ -47,22 +47,22 @@ def read_sites(sources: Sources, measures: bool = False) -> list[tuple[str, Resu
     return results
 
 
-def named(sources: Any, read_one: Callable[[Any, str], One]) -> list[tuple[str, One]]:
+def named(sources: Any, read_one: Callable[[Any, str], Item]) -> list[tuple[str, Item]]:
     """Return every site's name with what is read of it."""
     if isinstance(sources, Mapping):
         return [(str(name), read_one(source, str(name))) for name, source in sources.items()]
     if not isinstance(sources, Sequence) or isinstance(sources, str):
         raise no_result("results", shown(sources))
-    names = [_name(source, place) for place, source in enumerate(sources, 1)]
+    names = [_name(source, number) for number, source in enumerate(sources, 1)]
     if len(set(names)) < len(names):
-        names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
+        names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
     return [(name, read_one(source, name)) for name, source in zip(names, sources, strict=True)]
 
 
-def _name(source: Source, place: int) -> str:
+def _name(source: Source, number: int) -> str:
     if isinstance(source, str | PathLike):
         return Path(source).stem
-    return f"site {place}"
+    return f"site {number}"
 
 
 def facts_of(source: Source | object, name: str) -> Mapping[str, Any]:
@@ -118,8 +118,8 @@ def of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult:
         raise no_result(name, f"measure={result.measure!r} without the means of one site's arms")
     low, high = result.means.range
     for value, weights in zip(result.means.values, ((1.0, 0.0), (0.0, 1.0)), strict=True):
-        sd, noise, bias = result.means.errors(_NEVER)(*weights, (1.0, 1.0))
-        reach = half_width(sd, noise, _NEVER) + bias
+        sd, noise, bias = result.means.errors(_MISS_RATE)(*weights, (1.0, 1.0))
+        reach = half_width(sd, noise, _MISS_RATE) + bias
         if not low - reach <= value <= high + reach:
             raise no_result(name, FAR_OUTSIDE)
     return result
@@ -141,25 +141,27 @@ def _sound(result: Result, name: str) -> Result:
     return result
 
 
-def check_sound(one: Linear, name: str) -> None:
+def check_sound(estimate: Linear, name: str) -> None:
     """Raise CV-P502 unless a number of a site can be averaged."""
-    known = one.uncertainty
-    if not isinstance(known, Uncertainty):
+    error = estimate.uncertainty
+    if not isinstance(error, Uncertainty):
         raise no_result(name, "an average of other sites")
-    numbers = (one.estimate, known.variance, known.variance_cap, known.extra, known.bias)
+    numbers = (estimate.estimate, error.variance, error.variance_cap, error.extra, error.bias)
     if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
         raise no_result(name, "a result with a number that is not finite")
-    if isinstance(known, ClusterUncertainty):
+    if isinstance(error, ClusterUncertainty):
         raise no_result(name, "a result by cluster, whose degrees of freedom pooling would lose")
-    if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
+    if min(error.variance_cap, error.extra, error.bias) < 0 or error.total_sd <= 0:
         raise no_result(name, "a result without uncertainty")
-    if one.limits is not None:
-        if not -inf < one.limits[0] < one.limits[1] < inf:
+    if estimate.limits is not None:
+        if not -inf < estimate.limits[0] < estimate.limits[1] < inf:
             raise no_result(name, "a result whose effect can be nothing")
         # An estimate has sampling error and noise, so it may lie outside its limits, but not anywhere.
-        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra_at(_NEVER)), None, _NEVER)
-        reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
-        if not one.limits[0] - reach <= one.estimate <= one.limits[1] + reach:
+        reach = error.bias + half_width(
+            sqrt(error.variance_cap + error.extra_at(_MISS_RATE)), None, _MISS_RATE
+        )
+        reach += 0.0 if error.noise is None else half_width(0.0, error.noise, _MISS_RATE)
+        if not estimate.limits[0] - reach <= estimate.estimate <= estimate.limits[1] + reach:
             raise no_result(name, FAR_OUTSIDE)
 
 

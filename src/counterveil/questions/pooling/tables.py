@@ -1,7 +1,9 @@
 """Answers of several effects, pooled row by row.
 
-A pooled answer has the table of effects that the answer of every site has. Effects of one site share people, so that
-intervals for all rows are Bonferroni's. Proof: inference/pooling.proof.md.
+In come answers of sites, each with a table of effects by name; out comes one table: the rows that two sites
+or more have, each averaged over these (`averages`), by the people behind the number. Effects of one site
+share people and may depend on each other in any way, so that intervals for all rows are Bonferroni's. Units
+are those of the effects. Proof: inference/pooling.proof.md.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ class PooledRow:
         effects = zip(self.sites, self.weights.values(), strict=True)
         facts = self.effect.facts() | {
             "weights": dict(self.weights),
-            "site_effects": [one.facts() | {"weight": weight} for one, weight in effects],
+            "site_effects": [effect.facts() | {"weight": weight} for effect, weight in effects],
             "heterogeneity": self.heterogeneity.to_dict(),
         }
         ends = self.prediction_interval()
@@ -105,7 +107,7 @@ class PooledRow:
             A level outside (0, 1): CV-P015.
         """
         chosen = self.effect.level if level is None else check_level(level)
-        return differing_intervals(*compared_known([one.known for one in self.sites]), chosen)
+        return differing_intervals(*compared_known([effect.known for effect in self.sites]), chosen)
 
     def prediction_interval(self, level: float | None = None) -> Ends | None:
         """Return the two ends of an interval for one more site like these.
@@ -126,17 +128,15 @@ class PooledRow:
             A level outside (0, 1): CV-P015.
         """
         chosen = self.effect.level if level is None else check_level(level)
-        known = (
-            self.effect.known.difference
-            if isinstance(self.effect.known, NumberNeededToTreat)
-            else self.effect.known
-        )
-        if isinstance(known, PooledKnown | PooledRatio):
-            random = known if isinstance(known, PooledKnown) else known.logarithm
-            return None if random.between_sites is None else known.one_more(chosen)
-        if isinstance(known, Linear) and isinstance(known.uncertainty, PooledUncertainty):
-            half = known.uncertainty.prediction_half_width(chosen)
-            return None if half is None else symmetric_interval(known.estimate, half)
+        average = self.effect.known
+        if isinstance(average, NumberNeededToTreat):
+            average = average.difference
+        if isinstance(average, PooledKnown | PooledRatio):
+            random = average if isinstance(average, PooledKnown) else average.logarithm
+            return None if random.between_sites is None else average.one_more(chosen)
+        if isinstance(average, Linear) and isinstance(average.uncertainty, PooledUncertainty):
+            half = average.uncertainty.prediction_half_width(chosen)
+            return None if half is None else symmetric_interval(average.estimate, half)
         return None
 
 
@@ -154,9 +154,11 @@ class _RowPooling:
         """Return the pooled row of the numbers that sites released for it."""
         pooled = pooled_number(sites, sizes, method=self.method, bounds=self.bounds, measure=self.measure)
         weights = {site: float(weight) for (site, _), weight in zip(sites, pooled.weights, strict=True)}
-        known = [self._known_of(numbers) for _, numbers in sites]
-        effects = tuple(Effect(site, one, self.level) for (site, _), one in zip(sites, known, strict=True))
-        differ = heterogeneity(*compared_known(known), pooled.scale)
+        estimates = [self._known_of(numbers) for _, numbers in sites]
+        effects = tuple(
+            Effect(site, estimate, self.level) for (site, _), estimate in zip(sites, estimates, strict=True)
+        )
+        differ = heterogeneity(*compared_known(estimates), pooled.scale)
         return PooledRow(PooledEffect(name, pooled.known, self.level, self.several), weights, effects, differ)
 
     def _known_of(self, numbers: Any) -> Known:
@@ -168,10 +170,12 @@ class _RowPooling:
 def _row_words(row: PooledRow) -> str:
     """Return the sites' own numbers with their weights, and how far they differ."""
     of_sites = ", ".join(
-        f"{figure_words(figure_of(one), str(one.name))} (weight {weight:.0%})"
-        for one, weight in zip(row.sites, row.weights.values(), strict=True)
+        f"{figure_words(figure_of(effect), str(effect.name))} (weight {weight:.0%})"
+        for effect, weight in zip(row.sites, row.weights.values(), strict=True)
     )
-    differ, tau, error = row.heterogeneity, row.heterogeneity_interval()["tau"], row.effect.std_error.total
+    differ = row.heterogeneity
+    tau = row.heterogeneity_interval()["tau"]
+    error = row.effect.std_error.total
     unit = abs(row.effect.estimate) if is_ratio(row.effect.known) and isfinite(row.effect.estimate) else 1.0
     words = f"{of_sites}; sites differ: {differing_words(differ, tau, differ.scale, error / (unit or 1.0))}"
     ends = row.prediction_interval()
@@ -300,15 +304,15 @@ class PooledTable(ByName, Comparison):
             The average, with its error. It is one of many that could be asked for: its interval is for this
             number alone.
         """
-        effects = [(one.name, of(one.result)) for one in self.answers]
-        sizes = sizes_of([(one.name, one.result) for one in self.answers])
-        way = _RowPooling(method=self.method, level=self.level, bounds=self.weight_limits)
-        row = way.row(str(effects[0][1].name), [(name, one.known) for name, one in effects], sizes)
+        effects = [(site.name, of(site.result)) for site in self.answers]
+        sizes = sizes_of([(site.name, site.result) for site in self.answers])
+        pooling = _RowPooling(method=self.method, level=self.level, bounds=self.weight_limits)
+        row = pooling.row(str(effects[0][1].name), [(name, effect.known) for name, effect in effects], sizes)
         return PooledAverage(row.effect.name, row.effect.known, self.level, pooled=row)
 
     @property
     def _compared(self) -> Sequence[Effect]:
-        return [one for one in self.table if isinstance(one.known, Linear)]
+        return [effect for effect in self.table if isinstance(effect.known, Linear)]
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
@@ -364,8 +368,8 @@ class PooledTable(ByName, Comparison):
             Facts of another kind or version, or facts that do not fit together: CV-P661.
         """
         with refusing(cls):
-            for one in facts["answers"]:
-                result = one["result"]
+            for site in facts["answers"]:
+                result = site["result"]
                 check_document(result | {"kind": result["is"]})
         return read(cls, facts)
 
@@ -378,7 +382,7 @@ class PooledTable(ByName, Comparison):
         weight_limits: WeightLimits | None,
         **_: Any,
     ) -> PooledTable:
-        sites = named({one.name: one.result for one in answers}, read_answer)
+        sites = named({site.name: site.result for site in answers}, read_answer)
         check_agreement(sites)
         return pooled_table(sites, method, level, weight_limits)
 
@@ -387,33 +391,35 @@ def pooled_table(
     sites: list[tuple[str, Any]], method: str, level: float, bounds: WeightLimits | None
 ) -> PooledTable:
     """Return the tables of several sites as one: rows that two sites have, each averaged over these."""
-    figures = {site: {one.name: one for one in result._site_figures()} for site, result in sites}
-    names = list(dict.fromkeys(name for here in figures.values() for name in here))
-    having = {name: [site for site, here in figures.items() if name in here] for name in names}
-    kept = [name for name in names if len(having[name]) > 1]
-    if not kept:
+    figures = {site: {figure.name: figure for figure in result._site_figures()} for site, result in sites}
+    names = list(dict.fromkeys(name for of_site in figures.values() for name in of_site))
+    sites_with = {name: [site for site, of_site in figures.items() if name in of_site] for name in names}
+    shared = [name for name in names if len(sites_with[name]) > 1]
+    if not shared:
         raise no_result(sites[1][0], "no effect that another site has")
     first = sites[0][1]
-    whole = dict(zip(figures, sizes_of(sites), strict=True))
+    people = dict(zip(figures, sizes_of(sites), strict=True))
     measure = getattr(first, "measure", DIFFERENCE)
-    way = _RowPooling(method=method, level=level, bounds=bounds, several=len(kept), measure=measure)
+    pooling = _RowPooling(method=method, level=level, bounds=bounds, several=len(shared), measure=measure)
     rows = []
-    for name in kept:
-        here = [(site, figures[site][name]) for site in having[name]]
+    for name in shared:
+        of_sites = [(site, figures[site][name]) for site in sites_with[name]]
         # By the people behind the number where these are public, else by those of the site.
-        sizes = [whole[site] if one.size is None else max(float(one.size), 1.0) for site, one in here]
-        rows.append(way.row(name, [(site, one.numbers) for site, one in here], np.array(sizes)))
+        sizes = [
+            people[site] if figure.size is None else max(float(figure.size), 1.0) for site, figure in of_sites
+        ]
+        rows.append(pooling.row(name, [(site, figure.numbers) for site, figure in of_sites], np.array(sizes)))
     weighed = {site for row in rows for site, weight in row.weights.items() if weight > 0}
-    scale = {} if way.measure == DIFFERENCE else {"measure": MEASURE_NAMES[way.measure]}
+    scale = {} if pooling.measure == DIFFERENCE else {"measure": MEASURE_NAMES[pooling.measure]}
     return PooledTable(
-        answers=tuple(PooledAnswer(*one) for one in sites),
+        answers=tuple(PooledAnswer(name, result) for name, result in sites),
         rows=tuple(rows),
-        left_out=tuple(name for name in names if name not in kept),
+        left_out=tuple(name for name in names if name not in shared),
         weight_limits=bounds,
         estimand=getattr(first, "estimand", Estimand.ATE),
         level=level,
         **shared_provenance(sites, method),
         not_covered=pooled_caveats(sites, [name for name, _ in sites if name not in weighed]),
-        details=shared_details(whole.values(), scale),
-        **pooled_opening([one for one in sites if one[0] in weighed]),
+        details=shared_details(people.values(), scale),
+        **pooled_opening([(name, result) for name, result in sites if name in weighed]),
     )

@@ -25,8 +25,12 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.rows.folds.quiet_learners import effects_of_folds
-from counterveil.rows.moments.scores import GRID_BITS, moments
-from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
+from counterveil.rows.moments.weighted_moments import (
+    GRID_BITS,
+    WeightedMeans,
+    contribution_sums,
+    release_moments,
+)
 from counterveil.session import Gate, Plan
 
 
@@ -58,7 +62,11 @@ class FoldEffects:
         """Return the means of u and of u^2, with noise for one changed u."""
         steps = self.steps(gate.rows.table)
         return release_moments(
-            gate, plan, row_sums=moments(steps, np.zeros(len(steps), np.bool_)), unit=self.bound, part=1.0
+            gate,
+            plan,
+            row_sums=contribution_sums(steps, np.zeros(len(steps), np.bool_)),
+            unit=self.bound,
+            averaged_over=1.0,
         )
 
     def steps(self, table: Table) -> Integers:

@@ -1,61 +1,50 @@
 """Second moments and products of rows by arm, residuals around released weights, and counts of their sizes.
 
-Every row has functions u of its covariates, |u| <= 1, its arm a and its outcome v in [-1, 1] (half the range
-is one). Released are means over all n rows:
+Rows (u, arm a, v) of length |u| <= 1 with v in [-1, 1] come from a `RowForm` (`unit_rows`). Released are
+means over all n rows,
 
-    u u' and u v by arm, and v^2,                                   `ArmStatistics`;
-    u rho by arm, and rho^2,  rho = clip(v - u.w_a, -C, C),         `ResidualGradient`;
-    the number of rows whose |v - u.w_a| lies between edges,        `ResidualSizes`,
+    u u' and u v by arm, and v^2,                                   `ArmStatistics`,
+    u rho by arm, and rho^2,  rho = clip(v - u.w_a, -C, C),         `ResidualGradient`,
 
-with weights w and clip C that were released before. Everything about a row is private here. If a row is
-replaced, the first move by 2 / n in Euclidean length, as the products u v alone may: entries of u u' on the
-diagonal are multiplied by the root of one half, and v^2 by the root of two.
-
-Rows come in a form: `ArmForm` has them as they are, `InteractedForm` as (psi, 2 (a - p) psi) with a released
-propensity p, all in one arm. Rows that are longer than a public length are shortened to it, and their outcome
-with them: a weight in a regression that depends on covariates alone, so that a right model stays right.
+and the number of rows whose |v - u.w_a| lies between edges (`ResidualSizes`), with weights w and clip C that
+were released before. Everything about a row is private here. If a row is replaced, the first move by 2 / n in
+Euclidean length, as the products u v alone may: entries of u u' on the diagonal are multiplied by the root of
+one half, and v^2 by the root of two.
 """
 
 # Proof: arm_statistics.proof.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Sums, Table
+from counterveil.data import Sums, Table
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.bases import Basis
-from counterveil.numerics.products import (
-    WholeSum,
-    blocks,
-    exact_arm_grams,
-    projected,
-    squared_lengths,
-    steps,
-)
+from counterveil.numerics.products import exact_arm_grams
 from counterveil.rows.counts import release_counts
-from counterveil.rows.moments.linear_models import of_own_arm
-from counterveil.rows.moments.residual_products import ResidualProducts, release_residual_products
-from counterveil.rows.moments.scores import TERM_BITS, counts_between, sums_by_arm
+from counterveil.rows.moments.linear_models import ArmLines, of_own_arm
+from counterveil.rows.moments.residual_products import (
+    ResidualProducts,
+    release_residual_products,
+    residual_sums,
+)
+from counterveil.rows.moments.scores import counts_between
 from counterveil.rows.moments.sensitivity import LENGTH_SLACK
+from counterveil.rows.moments.unit_rows import RowForm, UnitBlock
 from counterveil.session import Gate
 
 # Weights of the entries beside the products u v: on the diagonal just below the root of one half, off it one,
 # and just below the root of two for the sum of v^2.
 DIAGONAL = Fraction(70_710_678, 100_000_000)
 SQUARE = Fraction(141_421_356, 100_000_000)
-# Rows and outcomes are taken in steps of 2**-STATISTIC_BITS, residuals and rows beside them of 2**-TERM_BITS.
+# Rows and outcomes are taken in steps of 2**-STATISTIC_BITS.
 STATISTIC_BITS = 20
-# Rows of length at most one, the arm of each, and outcomes in [-1, 1].
-UnitBlock = tuple[Floats, NDArray[np.intp], Floats]
-_MIDDLE = OUTCOME_STEPS // 2
 
 
 def arm_statistics(rows: int) -> Fraction:
@@ -64,125 +53,6 @@ def arm_statistics(rows: int) -> Fraction:
     Every row is in one arm, |u| <= 1 and v lies in [-1, 1]: it is that of the products u v alone.
     """
     return 2 * (1 + LENGTH_SLACK) ** 2 / rows
-
-
-class RowForm(Protocol):
-    """How rows of length at most one are made of a table's."""
-
-    @property
-    def arms(self) -> int:
-        """Number of arms whose rows are added up apart."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Length of a row."""
-        ...
-
-    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
-        """Yield all rows, a block at a time."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ArmForm:
-    """Rows by arm: the features of every row, and its outcome, shortened together.
-
-    Attributes
-    ----------
-    basis : Basis
-        Functions of the covariates.
-    length : float
-        Longest row that is not shortened; all are divided by it.
-    """
-
-    basis: Basis
-    length: float
-
-    @property
-    def arms(self) -> int:
-        """Number of arms whose rows are added up apart."""
-        return 2
-
-    @property
-    def size(self) -> int:
-        """Length of a row."""
-        return self.basis.size
-
-    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
-        """Yield all rows, a block at a time."""
-        for part in blocks(table.rows):
-            u, factor = shortened(self.basis.features(table.covariates, part), self.length)
-            yield u, table.arm[part], factor * outcomes(table, part)
-
-
-@dataclass(frozen=True, slots=True)
-class LinearPropensity:
-    """Probabilities of treatment from released weights of the features, kept `least` away from 0 and 1."""
-
-    weights: Floats
-    least: float
-
-    def of(self, psi: Floats) -> Floats:
-        """Return the probability of every row."""
-        return np.clip(0.5 + 0.5 * projected(psi, self.weights), self.least, 1.0 - self.least)
-
-
-@dataclass(frozen=True, slots=True)
-class InteractedForm:
-    """Rows (psi, 2 (a - p) psi), p the released propensity, shortened by what covariates alone allow.
-
-    Attributes
-    ----------
-    basis : Basis
-        psi.
-    length : float
-        Longest row that is not shortened; all are divided by it.
-    propensity : LinearPropensity
-        p.
-    offset : ndarray of float, shape (m,)
-        Weights whose function times p is taken off the outcome, so that a look at residuals may start from
-        two regressions by arm.
-    start, clip : ndarray of float, shape (2m,), and float
-        Where the clip is finite, outcomes are residuals at the weights `start`, clipped and in parts of the
-        clip.
-    """
-
-    basis: Basis
-    length: float
-    propensity: LinearPropensity
-    offset: Floats
-    start: Floats
-    clip: float
-
-    @property
-    def arms(self) -> int:
-        """Number of arms whose rows are added up apart: all rows are one."""
-        return 1
-
-    @property
-    def size(self) -> int:
-        """Length of a row."""
-        return 2 * self.basis.size
-
-    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
-        """Yield all rows, a block at a time."""
-        for part in blocks(table.rows):
-            psi = self.basis.features(table.covariates, part)
-            p = self.propensity.of(psi)
-            treatment_residual = 2.0 * (table.treated[part] - p)
-            # The longest that a row with these covariates could be, in either arm: weights must not tell arms
-            # apart.
-            longest = np.sqrt(1.0 + 4.0 * np.maximum(p, 1.0 - p) ** 2)
-            size = lengths(psi) * longest
-            factor = self.length / np.maximum(size, self.length)
-            scaled = psi * (factor / self.length)[:, None]
-            u = np.concatenate((scaled, scaled * treatment_residual[:, None]), axis=1)
-            v = factor * (outcomes(table, part) - p * projected(psi, self.offset))
-            arm = np.zeros(len(v), dtype=np.intp)
-            if self.clip < np.inf:
-                v = np.clip((v - projected(u, self.start)) / self.clip, -1.0, 1.0)
-            yield u, arm, v
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +149,10 @@ class ResidualGradient:
     def release(self, gate: Gate, name: str) -> ResidualProducts:
         """Return the noisy means, of one arm after another."""
         source = gate.rows.batches
-        summed = UnitPass(self.form, gradient_sums, (self.weights, self.clip))
-        return release_residual_products(gate, name, source.rows, lambda: source.run(summed), self.clip)
+        summed = UnitPass(self.form, residual_sums, (ArmLines(self.weights), self.clip, 1.0))
+        return release_residual_products(
+            gate, name, source.rows, sums=lambda: source.run(summed), clip=self.clip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,40 +200,7 @@ def statistic_sums(row_blocks: Iterable[UnitBlock], arms: int) -> Sums:
     return grams[:, :-1, :-1], grams[:, :-1, -1], np.array([grams[:, -1, -1].sum()], dtype=object)
 
 
-def gradient_sums(row_blocks: Iterable[UnitBlock], weights: Floats, clip: float) -> Sums:
-    """Return the sums of u rho by arm, one after another, and of rho rho, in units of 4**-TERM_BITS.
-
-    rho is (v - u.weights[arm]) / clip, clipped to [-1, 1]; `weights` has one row an arm.
-    """
-    total = WholeSum()
-    square = 0
-    arms = len(weights)
-    for u, arm, v in row_blocks:
-        residual = v - of_own_arm(u, arm, weights)
-        rho = np.trunc(np.clip(residual / clip, -1.0, 1.0) * 2.0**TERM_BITS)
-        total.add(sums_by_arm(rho, arm, arms, steps(u, TERM_BITS)))
-        square += int((rho.astype(np.int64) ** 2).sum())
-    return np.atleast_1d(total.whole()), np.array([square], dtype=object)
-
-
 def size_counts(row_blocks: Iterable[UnitBlock], weights: Floats, edges: Floats) -> Sums:
     """Return how many rows have |v - u.weights[arm]| in each cell between the edges; one cell lies above the last."""
     residuals = (np.abs(v - of_own_arm(u, arm, weights)) for u, arm, v in row_blocks)
     return (counts_between(edges, residuals, "left"),)
-
-
-def shortened(features: Floats, length: float) -> tuple[Floats, Floats]:
-    """Return features / length, no row longer than one but for rounding, and the factor of every row's outcome."""
-    size = lengths(features)
-    factor = length / np.maximum(size, length)
-    return features * (factor / length)[:, None], factor
-
-
-def lengths(rows: Floats) -> Floats:
-    """Return the Euclidean length of every row."""
-    return np.asarray(np.sqrt(squared_lengths(rows)))
-
-
-def outcomes(table: Table, part: slice) -> Floats:
-    """Return the outcomes of some rows, in [-1, 1] (half the range is one)."""
-    return np.asarray((table.outcome[part] - _MIDDLE) / _MIDDLE)

@@ -1,4 +1,9 @@
-"""How far one row moves both arms' sums of outcomes around the middle of their range."""
+"""How far one row moves both arms' sums of outcomes around the middle of their range.
+
+With y in [0, B] in units of the outcome and t who was treated, (sum t (y - B/2), sum (1 - t) (y - B/2)) moves
+by at most B in the sum of absolute changes: a row is within B/2 of the middle, in one of the sums before and
+in one after.
+"""
 
 # Proof: arm_sums.proof.md
 

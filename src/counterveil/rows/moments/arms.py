@@ -1,8 +1,9 @@
 """Sums of one outcome or several in every private arm, released as one vector.
 
-With r in [-1, 1] an outcome in parts of half its range, a row adds (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 to the three sums
-of its arm, each times the outcome's weight w_j: numbers of rows and squares come with the sums of outcomes. Under
-replacement of a row the vector moves by at most sqrt(2 sum w_j^2) in length and 2 sum w_j in the sum of changes.
+With r in [-1, 1] an outcome in parts of half its range, a row adds (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 to the
+three sums of its arm, each times the outcome's weight w_j: numbers of rows and squares come with the sums of
+outcomes. Under replacement of a row the vector moves by at most sqrt(2 sum w_j^2) in length and 2 sum w_j in
+the sum of changes.
 """
 
 # Proof: arms.proof.md
@@ -16,7 +17,7 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.arm_totals import Arm
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.rows.counts import release_sums
-from counterveil.rows.moments.cell_sums import SCORE_TERMS
+from counterveil.rows.moments.cell_sums import SCORE_TERMS, three_terms
 from counterveil.rows.outcome_numbers import Outcomes, totals_by_arm
 from counterveil.session import Gate
 
@@ -32,9 +33,9 @@ def bounds(weights: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
 
 def three_sums(arm: Arm) -> tuple[Fraction, Fraction, Fraction]:
     """Return an arm's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r = 2 y - 1 for y in parts of the range; exact."""
-    first = Fraction(arm.total, OUTCOME_STEPS)
-    second = Fraction(arm.squares, OUTCOME_STEPS**2)
-    return arm.count - 2 * first + second, 2 * (first - second), second
+    total = Fraction(2 * arm.total, OUTCOME_STEPS) - arm.count
+    squares = Fraction(4 * arm.squares, OUTCOME_STEPS**2) - 2 * total - arm.count
+    return three_terms(arm.count, total, squares)
 
 
 def release_arm_cells(gate: Gate, outcomes: Outcomes, pure: bool) -> Floats:

@@ -28,8 +28,10 @@ CELLS = 8
 _BITS = 20
 # Rows added up at once: sums of their squares in units of 4^-20 stay below 2^53.
 _AT_ONCE = 1 << 12
-# Weights of the squares beside the numbers, and of the flags of labels.
-SQUARES, FLAGS = Fraction(1665, 1000), Fraction(2)
+# Weight of the squares of numbers beside the numbers.
+SQUARES = Fraction(1665, 1000)
+# Weight of the flags of labels.
+FLAGS = Fraction(2)
 
 
 def balance_sums(numbers: int, binaries: int, labelled: int) -> Fraction:
@@ -104,13 +106,19 @@ def exact_sums(source: Backend, columns: BalanceColumns) -> list[Fraction]:
 def _column_sums(columns: BalanceColumns, table: Table) -> Sums:
     """Return both arms' counts (2,), sums of columns (2, size) and of squares of numbers less a half, in steps."""
     p = len(columns.numbers)
-    counts, firsts, seconds = WholeSum(), WholeSum(), WholeSum()
+    counts = WholeSum()
+    firsts = WholeSum()
+    seconds = WholeSum()
     for rows in _blocks(table.rows):
         steps = np.trunc(columns.values(table, rows) * 2**_BITS).astype(np.int64)
         arms = [steps[:, arm] for arm in (table.treated[rows], ~table.treated[rows])]
-        counts.add(np.array([own.shape[1] for own in arms]))
-        firsts.add(np.array([own.sum(axis=1) for own in arms]))
-        seconds.add(np.array([(own[:p] ** 2 - 2 ** (2 * _BITS - 1)).sum(axis=1) for own in arms]))
+        counts.add(np.array([columns_of_arm.shape[1] for columns_of_arm in arms]))
+        firsts.add(np.array([columns_of_arm.sum(axis=1) for columns_of_arm in arms]))
+        seconds.add(
+            np.array(
+                [(columns_of_arm[:p] ** 2 - 2 ** (2 * _BITS - 1)).sum(axis=1) for columns_of_arm in arms]
+            )
+        )
     return counts.whole(), firsts.whole(), seconds.whole()
 
 

@@ -1,4 +1,4 @@
-"""Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores in every cell.
+"""Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores by cell.
 
 Outcomes y are in units of half their range. With t who was treated, a row's score psi is one of
 
@@ -6,9 +6,10 @@ Outcomes y are in units of half their range. With t who was treated, a row's sco
     adjusted   (t - e(x)) (y - m(x) - b (t - e)) / (e(x) (1 - e(x))),
     mean       y - c,
 
-with share e, centre c and models e(x), m(x), b released before. The terms of a row are r = (psi - centre) / size,
-clipped to [-1, 1], and for adjusted scores what the models leave of treatment and outcome and the weight's
-information, each in parts of its bound. A row falls into one cell, by a public rule that reads that row alone.
+with share e, centre c and models e(x), m(x), b released before. The terms of a row are r = (psi - centre) /
+size, clipped to [-1, 1], and for adjusted scores what the models leave of treatment and outcome and the
+weight's information, each in parts of its bound. A row falls into one cell, by a public rule that reads that
+row alone.
 """
 
 # Proof: group_scores.proof.md
@@ -19,54 +20,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard
 from counterveil.rows.counts import release_counts, release_sums
-from counterveil.rows.moments.cell_sums import CellBlock, CellTerms, cell_sums, cell_terms
+from counterveil.rows.moments.cell_sums import CellBlock, CellTerms, cell_sums, cell_terms, three_terms
 from counterveil.rows.moments.linear_models import LinearModels
+from counterveil.rows.moments.placing import Placing
 from counterveil.rows.moments.scores import TERM_BITS, counts_between
 from counterveil.rows.records import Part, Records, TableRecords
 from counterveil.session import Gate, ReleasedVector
-
-Codes = NDArray[np.int64]
-
-
-class Placing(Protocol):
-    """Which cell every row of a block is in, by a public rule that reads each row by itself.
-
-    `sequential` says that the rule must be asked about one block after the other.
-    """
-
-    @property
-    def sequential(self) -> bool:
-        """Whether blocks are to be placed one after the other."""
-        ...
-
-    def __call__(self, part: Part, /) -> Codes:
-        """Return the cell of every row."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ArmPlaces:
-    """Two cells for each that a rule makes: the untreated in the first."""
-
-    placing: Placing
-
-    @property
-    def sequential(self) -> bool:
-        """As the rule says."""
-        return self.placing.sequential
-
-    def __call__(self, part: Part, /) -> Codes:
-        """Return the cell of every row."""
-        return np.asarray(2 * self.placing(part) + part.treated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +43,10 @@ class PlainRows:
     share: float
     mean: float
 
-    def value(self, part: Part, /) -> Floats:
+    def value(self, block: Part, /) -> Floats:
         """Return the scores of a block of rows."""
         e = self.share
-        return np.asarray(np.where(part.treated, 1 / e, -1 / (1 - e)) * (part.y - self.mean))
+        return np.asarray(np.where(block.treated, 1 / e, -1 / (1 - e)) * (block.y - self.mean))
 
     placed = value
 
@@ -90,9 +57,9 @@ class MeanRows:
 
     mean: float
 
-    def value(self, part: Part, /) -> Floats:
+    def value(self, block: Part, /) -> Floats:
         """Return the outcomes of a block of rows, less the centre."""
-        return np.asarray(part.y - self.mean)
+        return np.asarray(block.y - self.mean)
 
     placed = value
 
@@ -125,37 +92,42 @@ class AdjustedRows:
     placed_residual: float | None = None
 
     @property
-    def left_bounds(self) -> tuple[float, float, float]:
-        """Bounds of what is left of treatment and outcome, and of the information."""
+    def residual_bounds(self) -> tuple[float, float, float]:
+        """Bounds of the treatment's and the outcome's residuals, and of the information."""
         share = self.models.share
         return 1.0, self.residual_bound, self.weight_bound * max(share, 1 - share)
 
-    def value(self, part: Part, /) -> Floats:
+    def value(self, block: Part, /) -> Floats:
         """Return the scores of a block of rows."""
-        u, t = part.u(self.standard), part.treated.astype(np.float64)
-        return np.asarray(self._weights(u, t) * self.models.residual(u, t, part.y))
+        u = block.u(self.standard)
+        t = block.treated.astype(np.float64)
+        return np.asarray(self._weights(u, t) * self.models.residual(u, t, block.y))
 
-    def placed(self, part: Part, /) -> Floats:
+    def placed(self, block: Part, /) -> Floats:
         """Return the scores, or what they would be for the residual that rows are placed for."""
         if self.placed_residual is None:
-            return self.value(part)
-        weights = self._weights(part.u(self.standard), part.treated.astype(np.float64))
+            return self.value(block)
+        weights = self._weights(block.u(self.standard), block.treated.astype(np.float64))
         return self.placed_residual * weights
 
     def _weights(self, u: Floats, t: Floats) -> Floats:
         e = np.clip(self.models.score(u), self.least, 1 - self.least)
         return np.asarray(self.models.treatment_residual(u, t) / (e * (1 - e)))
 
-    def models_leave(self, part: Part) -> tuple[Floats, ...]:
-        """Return what the models leave of treatment and outcome, and how much a score moves with the effect.
+    def residuals(self, block: Part) -> tuple[Floats, ...]:
+        """Return the residuals of treatment and outcome, and how much a score moves with the effect.
 
         All as parts of their bounds. Scores move by the last, the information, where every effect moves by one: by
         less on average where propensities are shrunk or kept away from 0 and 1.
         """
-        u, t = part.u(self.standard), part.treated.astype(np.float64)
-        left = self.models.treatment_residual(u, t), self.models.residual(u, t, part.y)
-        terms = (*left, self._weights(u, t) * (t - self.models.share))
-        return tuple(term / bound for term, bound in zip(terms, self.left_bounds, strict=True))
+        u = block.u(self.standard)
+        t = block.treated.astype(np.float64)
+        terms = (
+            self.models.treatment_residual(u, t),
+            self.models.residual(u, t, block.y),
+            self._weights(u, t) * (t - self.models.share),
+        )
+        return tuple(term / bound for term, bound in zip(terms, self.residual_bounds, strict=True))
 
 
 # How scores of rows are made, of public and released numbers alone.
@@ -172,7 +144,7 @@ def release_score_counts(
 
 def score_counts(records: TableRecords, score: RowScore, edges: Floats) -> Sums:
     """Return how many scores lie between every two edges, as `placed` has them."""
-    return (counts_between(edges, (score.placed(part) for part in records.parts())),)
+    return (counts_between(edges, (score.placed(block) for block in records.parts())),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +190,13 @@ class CellScores:
             sequential=self.placing.sequential,
         )
         step = Fraction(1, 1 << TERM_BITS)
-        sums = [(n, step * s, step * step * q) for n, s, q in zip(counts, scores, squares, strict=True)]
-        values = [(n - 2 * s + q) / 4 for n, s, q in sums]
-        values += [(n - q) / 2 for n, _, q in sums]
-        values += [(n + 2 * s + q) / 4 for n, s, q in sums]
+        of_cells = [
+            three_terms(n, step * s, step * step * q) for n, s, q in zip(counts, scores, squares, strict=True)
+        ]
+        values = [cell[term] for term in range(3) for cell in of_cells]
         for weight, totals in zip(terms.further, further, strict=True):
             values += [weight * step * total for total in totals]
-        released = release_sums(gate, "cells", values, self.pure, terms.absolute, terms.euclidean)
+        released = release_sums(gate, "cells", values, pure=self.pure, l1=terms.absolute, l2=terms.euclidean)
         return released.floats().reshape(-1, self.cells), sqrt(released.variance)
 
 
@@ -235,8 +207,8 @@ def scored_cells(
     models = isinstance(score, AdjustedRows)
 
     def rows() -> Iterator[CellBlock]:
-        for part in records.parts():
-            left = score.models_leave(part) if isinstance(score, AdjustedRows) else ()
-            yield placing(part), (score.value(part) - centre) / size, left
+        for block in records.parts():
+            residuals = score.residuals(block) if isinstance(score, AdjustedRows) else ()
+            yield placing(block), (score.value(block) - centre) / size, residuals
 
     return cell_sums(rows(), cells, len(cell_terms(models, pure=False).further))

@@ -1,11 +1,12 @@
 """Exact sums of scores over the rows of public cells, and how far one row moves them.
 
-Every row falls into one cell and has a score r and perhaps further terms d_1, d_2, ..., all in [-1, 1]. For each cell
+Every row falls into one cell and has a score r and perhaps further terms d_1, d_2, ..., all in [-1, 1]. For
+each cell
 
     N = number of rows,    S = sum r,    Q = sum r^2,    D_j = sum d_j
 
-are added up in whole steps, and (N - 2 S + Q) / 4, (N - Q) / 2, (N + 2 S + Q) / 4 and b_j D_j are released: of the
-first three a row adds numbers that are not negative and sum to one.
+are added up in whole steps, and (N - 2 S + Q) / 4, (N - Q) / 2, (N + 2 S + Q) / 4 and b_j D_j are released:
+of the first three a row adds numbers that are not negative and sum to one.
 """
 
 # Proof: group_scores.proof.md
@@ -54,6 +55,14 @@ def cell_terms(models: bool, pure: bool) -> CellTerms:
     return PURE_MODEL_TERMS if pure else MODEL_TERMS
 
 
+def three_terms(
+    count: int | Fraction, total: int | Fraction, squares: int | Fraction
+) -> tuple[Fraction, Fraction, Fraction]:
+    """Return (N - 2 S + Q) / 4, (N - Q) / 2 and (N + 2 S + Q) / 4: how much rows are at -1, at 0 and at 1."""
+    low = Fraction(count - 2 * total + squares, 4)
+    return low, Fraction(count - squares, 2), Fraction(count + 2 * total + squares, 4)
+
+
 # The cell of every row, its score as a part of its clip, and further terms in [-1, 1], one a column.
 CellBlock = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
 
@@ -65,10 +74,10 @@ def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> 
     A term that is not a number counts as zero, so that nothing a row holds can stop the release.
     """
     totals = [[0] * cells for _ in range(3 + further)]
-    for codes, parts, others in row_blocks:
-        r = whole_steps(parts)
+    for codes, scores, others in row_blocks:
+        r = whole_steps(scores)
         # 4096 squares of numbers up to 2**20 add up to 2**52 at most: doubles hold them exactly.
-        terms = [np.ones(len(codes)), r, r * r, *(whole_steps(each) for each in others)]
+        terms = [np.ones(len(codes)), r, r * r, *(whole_steps(term) for term in others)]
         for total, term in zip(totals, terms, strict=True):
             added = np.bincount(codes, weights=term, minlength=cells)
             total[:] = [a + int(b) for a, b in zip(total, added, strict=True)]

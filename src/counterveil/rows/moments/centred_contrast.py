@@ -4,9 +4,9 @@ With t who was treated, y a number in [0, B], q a released share treated and c a
 
     psi = t (y - c) / q - (1 - t) (y - c) / (1 - q)
 
-is a row's part of the contrast. Released are the share, what c is made of (the mean of y over everyone, or both arms'
-sums of y - B / 2), and the means of psi and psi^2. All of them follow from six exact totals of the rows: number, sum
-and sum of squares of y in either arm.
+is a row's part of the contrast. Released are the share, what c is made of (the mean of y over everyone, or
+both arms' sums of y - B / 2), and the means of psi and psi^2. All of them follow from six exact totals of the
+rows: number, sum and sum of squares of y in either arm.
 """
 
 # Proof: centred_contrast.proof.md

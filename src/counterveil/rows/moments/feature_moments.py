@@ -45,14 +45,14 @@ def feature_moments(records: TableRecords, features: bool) -> Sums:
     first = WholeSum()
     second = WholeSum()
     treatment_and_outcome = WholeSum()
-    for part in records.parts():
+    for block in records.parts():
         x = np.zeros((1, 0), dtype=np.int64)
         if features:
-            x = steps(part.x, TERM_BITS).astype(np.int64)
-        outcome = (part.steps - MIDDLE) >> _SHIFT
+            x = steps(block.x, TERM_BITS).astype(np.int64)
+        outcome = (block.steps - MIDDLE) >> _SHIFT
         first.add(x.sum(axis=0))
         second.add((x * x).sum(axis=0))
-        signed_treatment = 2 * int(np.count_nonzero(part.treated)) - len(outcome)
+        signed_treatment = 2 * int(np.count_nonzero(block.treated)) - len(outcome)
         treatment_and_outcome.add(np.array([signed_treatment, outcome.sum(), (outcome * outcome).sum()]))
     return first.whole(), second.whole(), treatment_and_outcome.whole()
 

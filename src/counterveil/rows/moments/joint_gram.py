@@ -87,7 +87,8 @@ class SecondMoments:
 
 def joint_rows(records: TableRecords, standard: Standard, scaling: Scaling) -> Iterator[Floats]:
     """Yield (u, sqrt(a) t, sqrt(b) y) of all rows, a block at a time."""
-    root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
+    root_a = sqrt(scaling.a)
+    root_b = sqrt(scaling.b)
     for u, t, y in records.models(standard):
         treatment, outcome = scaling.columns(t, y)
         yield np.vstack((u.T, root_a * treatment, root_b * outcome)).T
@@ -103,7 +104,13 @@ def release_gram(
     squared_max_norm = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
     largest = max(standard.limit, root_a, root_b, 1.0)
     noisy, sd = release_products(
-        gate, name, records, joint_rows, (standard, scaling), largest, squared_max_norm
+        gate,
+        name,
+        records,
+        rows=joint_rows,
+        arguments=(standard, scaling),
+        largest=largest,
+        squared_max_norm=squared_max_norm,
     )
     # Units of t~ and y~ in those of t and y.
     unit_t = scaling.treatment_bound / root_a

@@ -1,7 +1,7 @@
 """Linear predictions of records: of treatment and outcome from u = (1, z), for everyone or arm by arm.
 
-All coefficients were released before; outcomes are in units of a released scale, around a released centre. A row's
-prediction depends on that row alone.
+All coefficients were released before; outcomes are in units of a released scale, around a released centre. A
+row's prediction depends on that row alone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import projected
 
-# A propensity beyond these ends is noise.
-LOWEST, _HIGHEST = -1.0, 2.0
+# A fitted propensity below the first or above the second is noise, and is taken for it.
+LOWEST = -1.0
+_HIGHEST = 2.0
 # Lines that all rows are put through: looking each row's weights up takes as long as so many.
 _FEW = 2
 
@@ -78,7 +79,7 @@ def of_own_arm(u: Floats, arm: NDArray[np.intp], lines: Floats) -> Floats:
     if len(lines) <= _FEW:
         values = [projected(u, line) for line in lines]
         return np.asarray(np.choose(arm, values) if len(values) > 1 else values[0])
-    found = np.zeros(len(u))
+    values_of_rows = np.zeros(len(u))
     for column, weights in zip(u.T, np.ascontiguousarray(lines.T), strict=True):
-        found += column * weights.take(arm)
-    return found
+        values_of_rows += column * weights.take(arm)
+    return values_of_rows

@@ -1,4 +1,9 @@
-"""How many outcomes lie in each cell of a public or released partition of their range; one record moves two counts."""
+"""How many outcomes lie in each cell of a public or released partition of their range.
+
+Outcomes are in half ranges around the middle of their range, in [-1, 1]; those beyond the outermost edges
+count in the outermost cells. A row is in one cell, so that one record that is replaced moves two counts by
+one each.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +26,6 @@ def release_outcome_counts(
 def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
     """Return the counts of one table; outcomes outside count in the outermost cells."""
     counts = np.zeros(len(edges) - 1, dtype=np.int64)
-    for part in records.parts():
-        counts += np.histogram(np.clip(part.y, edges[0], edges[-1]), edges)[0]
+    for block in records.parts():
+        counts += np.histogram(np.clip(block.y, edges[0], edges[-1]), edges)[0]
     return (counts,)

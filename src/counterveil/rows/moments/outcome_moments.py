@@ -1,4 +1,4 @@
-"""Moments of public columns with private outcomes: of the outcome, of residuals by size, and with the residual.
+"""Moments of public columns with private outcomes, of outcomes alone, and counts of residuals by size.
 
 With u a public row of a regression, q its public weight with q |u|^2 <= L, b and C released and
 rho = clip((y - b'u) / C, -1, 1), released are the means of (y, k y^2), counts of |y - b'u|, and the means of
@@ -36,7 +36,7 @@ EDGES = np.geomspace(1.0, 1e6, 400)
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRows:
-    """How public columns become uncorrelated rows u of bounded length, and what is left of outcomes.
+    """How public columns become uncorrelated rows u of bounded length, and residuals of outcomes.
 
     f = (1, columns, products) in [-1, 1], u = mix f, weighted down to a squared length of `length`.
 
@@ -51,7 +51,7 @@ class OutcomeRows:
     prediction : ndarray of float64, (size,)
         Released: coefficients of u that are taken off the outcome.
     clip : float
-        Released: where what is left is clipped, in units of half the outcome's range.
+        Released: where residuals are clipped, in units of half the outcome's range.
     """
 
     columns: Columns
@@ -60,44 +60,35 @@ class OutcomeRows:
     prediction: Floats
     clip: float
 
-    def parts(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
-        """Yield u (size, rows) before it is weighted and what is left of the outcome, a block at a time."""
+    def unweighted(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
+        """Yield u (size, rows) before it is weighted and the residual of the outcome, a block at a time."""
         for f, outcome in self._features(records):
             u = np.empty((len(self.mix), f.shape[1]))
-            for line, weights in zip(u, self.mix, strict=True):
-                combined(f, weights, line)
+            for entry, weights in zip(u, self.mix, strict=True):
+                combined(f, weights, entry)
             yield u, outcome - combined(u, self.prediction)
 
     def residuals(self, records: TableRecords) -> Iterator[Floats]:
-        """Yield what is left of the outcome alone, up to rounding."""
+        """Yield the residual of the outcome alone, up to rounding."""
         slopes = combined(self.mix, self.prediction)
         return (outcome - combined(f, slopes) for f, outcome in self._features(records))
 
     def _features(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
-        for part in records.parts():
-            x = self.columns.block(part).T
+        for block in records.parts():
+            x = self.columns.block(block).T
             yield (
                 np.vstack((np.ones(x.shape[1]), x[:-1], *(x[i] * x[j] for i, j in self.columns.products))),
                 x[-1],
             )
 
     def working(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
-        """Yield (u, what is left of the outcome), clipped but not weighted, and the weights, a block at a time."""
-        for u, left in self.parts(records):
-            yield np.vstack((u, np.clip(left, -self.clip, self.clip))), self.roots(u) ** 2
+        """Yield (u, the residual of the outcome), clipped but not weighted, and the weights, a block at a time."""
+        for u, residual in self.unweighted(records):
+            yield np.vstack((u, np.clip(residual, -self.clip, self.clip))), self.roots(u) ** 2
 
     def roots(self, u: Floats) -> Floats:
         """Return the square roots of the rows' weights."""
         return np.asarray(np.sqrt(np.minimum(1.0, self.length / squared(u))))
-
-    def basis(self) -> Floats:
-        """Return the constant and every named column as combinations of (u, what is left of the outcome)."""
-        place = self.columns.singles
-        size = len(self.mix) + 1
-        found = np.zeros((size, size))
-        found[np.arange(size) != place, :-1] = np.linalg.inv(self.mix)
-        found[place, :-1], found[place, -1] = self.prediction, 1.0
-        return np.asarray(self.columns.basis(np.zeros(place), np.ones(place)) @ found)
 
 
 def mean_public_products(records: Records, rows: OutcomeRows) -> Floats:
@@ -109,7 +100,7 @@ def mean_public_products(records: Records, rows: OutcomeRows) -> Floats:
 
 def public_products(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return the sum of u u' over weighted public rows, in steps of 4**-_BITS."""
-    return (exact_gram(((u * rows.roots(u)).T for u, _ in rows.parts(records)), rows_bits(rows)),)
+    return (exact_gram(((u * rows.roots(u)).T for u, _ in rows.unweighted(records)), rows_bits(rows)),)
 
 
 def rows_bits(rows: OutcomeRows) -> int:
@@ -125,7 +116,7 @@ def count_public_lengths(records: Records, rows: OutcomeRows) -> Integers:
 
 def public_lengths(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return how many public rows have their squared length in each cell."""
-    return (counts_between(EDGES, (squared(u) for u, _ in rows.parts(records)), "left"),)
+    return (counts_between(EDGES, (squared(u) for u, _ in rows.unweighted(records)), "left"),)
 
 
 def release_outcome_location(gate: Gate, records: Records, columns: Columns) -> tuple[Floats, float]:
@@ -148,15 +139,17 @@ def release_residual_counts(
 
 def residual_counts(records: TableRecords, rows: OutcomeRows, edges: Floats) -> Sums:
     """Return how many residuals have their size in each cell."""
-    return (counts_between(edges, (np.abs(left) for left in rows.residuals(records)), "left"),)
+    return (counts_between(edges, (np.abs(residual) for residual in rows.residuals(records)), "left"),)
 
 
 def release_weighted_residuals(
     gate: Gate, name: str, records: Records, rows: OutcomeRows
 ) -> ResidualProducts:
-    """Return the released moments of u with what is left of the outcome, and of its square; both are weighted."""
+    """Return the released moments of u with the residual of the outcome, and of its square; both are weighted."""
     sums = partial(records.run, residual_products, rows)
-    return release_residual_products(gate, name, records.count, sums, rows.clip, sqrt(rows.length))
+    return release_residual_products(
+        gate, name, records.count, sums=sums, clip=rows.clip, max_norm=sqrt(rows.length)
+    )
 
 
 def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:
@@ -164,9 +157,9 @@ def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:
     total = WholeSum()
     square = WholeSum()
     max_norm = sqrt(rows.length)
-    for u, left in rows.parts(records):
+    for u, residual in rows.unweighted(records):
         roots = rows.roots(u)
-        rho = steps(np.clip(left / rows.clip, -1.0, 1.0) * roots, TERM_BITS).astype(np.int64)
+        rho = steps(np.clip(residual / rows.clip, -1.0, 1.0) * roots, TERM_BITS).astype(np.int64)
         direction = steps(u * roots / max_norm, TERM_BITS).astype(np.int64)
         total.add((direction * rho).sum(axis=1))
         square.add(np.array([(rho * rho).sum()]))

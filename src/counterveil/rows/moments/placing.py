@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,46 @@ from counterveil.data import Layout, Sums, Table, covariate_columns, strata_code
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.rows.counts import release_counts
-from counterveil.rows.moments.cell_scores import Codes
 from counterveil.rows.moments.scores import counts_between
 from counterveil.rows.records import Part, Records, TableRecords
 from counterveil.session import Gate
 
+# The cell of every row.
+Codes = NDArray[np.int64]
 # Covariates by name, as a caller's rule reads them.
 Columns = Mapping[str, NDArray[Any]]
+
+
+class Placing(Protocol):
+    """Which cell every row of a block is in, by a public rule that reads each row by itself.
+
+    `sequential` says that the rule must be asked about one block after the other.
+    """
+
+    @property
+    def sequential(self) -> bool:
+        """Whether blocks are to be placed one after the other."""
+        ...
+
+    def __call__(self, block: Part, /) -> Codes:
+        """Return the cell of every row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPlaces:
+    """Two cells for each that a rule makes: the untreated in the first."""
+
+    placing: Placing
+
+    @property
+    def sequential(self) -> bool:
+        """As the rule says."""
+        return self.placing.sequential
+
+    def __call__(self, block: Part, /) -> Codes:
+        """Return the cell of every row."""
+        return np.asarray(2 * self.placing(block) + block.treated)
 
 
 @dataclass(slots=True)
@@ -36,9 +69,9 @@ class LayoutPlaces:
     layout: Layout
     sequential: bool = False
 
-    def __call__(self, part: Part) -> Codes:
-        """Return the places of a block's rows."""
-        return strata_codes(part.batch.take(part.rows), self.layout)
+    def __call__(self, block: Part) -> Codes:
+        """Return the cell of every row."""
+        return strata_codes(block.batch.take(block.rows), self.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +80,9 @@ class OnePlace:
 
     sequential: ClassVar[bool] = False
 
-    def __call__(self, part: Part) -> Codes:
+    def __call__(self, block: Part) -> Codes:
         """Return the cell of every row."""
-        return np.zeros(len(part.y), dtype=np.int64)
+        return np.zeros(len(block.y), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +100,9 @@ class RulePlaces:
     decide: Callable[[Columns], Flags]
     sequential: bool
 
-    def __call__(self, part: Part) -> Codes:
+    def __call__(self, block: Part) -> Codes:
         """Return the cell of every row."""
-        return self.decide(covariate_columns(part.batch, part.rows)).astype(np.int64)
+        return self.decide(covariate_columns(block.batch, block.rows)).astype(np.int64)
 
 
 @dataclass(slots=True)
@@ -83,18 +116,18 @@ class RowNumbers:
     function: Callable[[Columns], Floats]
     sequential: bool
     _batch: Table | None = field(default=None, init=False)
-    _kept: dict[int, Floats] = field(default_factory=dict, init=False)
+    _numbers: dict[int, Floats] = field(default_factory=dict, init=False)
 
-    def __call__(self, part: Part) -> Floats:
+    def __call__(self, block: Part) -> Floats:
         """Return the numbers of a block's rows."""
         if not self.sequential:
-            return self.function(covariate_columns(part.batch, part.rows))
-        if self._batch is not part.batch:
-            self._batch = part.batch
-            self._kept = {}
-        if part.rows.start not in self._kept:
-            self._kept[part.rows.start] = self.function(covariate_columns(part.batch, part.rows))
-        return self._kept[part.rows.start]
+            return self.function(covariate_columns(block.batch, block.rows))
+        if self._batch is not block.batch:
+            self._batch = block.batch
+            self._numbers = {}
+        if block.rows.start not in self._numbers:
+            self._numbers[block.rows.start] = self.function(covariate_columns(block.batch, block.rows))
+        return self._numbers[block.rows.start]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +142,9 @@ class RankPlaces:
         """As the ranking says."""
         return self.rank.sequential
 
-    def __call__(self, part: Part) -> Codes:
+    def __call__(self, block: Part) -> Codes:
         """Return the cell of every row."""
-        return np.searchsorted(self.thresholds, self.rank(part), "right").astype(np.int64)
+        return np.searchsorted(self.thresholds, self.rank(block), "right").astype(np.int64)
 
 
 def release_rank_counts(gate: Gate, rank: RowNumbers, edges: Floats, pure: bool) -> Floats:
@@ -123,4 +156,4 @@ def release_rank_counts(gate: Gate, rank: RowNumbers, edges: Floats, pure: bool)
 
 def rank_counts(records: TableRecords, rank: RowNumbers, edges: Floats) -> Sums:
     """Return how many rows have their number between every two edges."""
-    return (counts_between(edges, (rank(part) for part in records.parts())),)
+    return (counts_between(edges, (rank(block) for block in records.parts())),)

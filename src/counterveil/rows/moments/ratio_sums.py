@@ -4,14 +4,16 @@ With N the numerator and D the denominator of a person, an arm a has r_a = sum N
 
     (w_N sum N, w_D sum D) of every arm, then sum ((N - r_a D) / s_a)^2 with s_a the largest |N - r_a D|,
 
-where r_a is made of the released sums. Where everything about a person is private, the sums of both arms are one
-vector; where arms are public, each arm is a release of its own and sums start at what the declared ranges make certain.
+where r_a is made of the released sums. Where everything about a person is private, the sums of both arms are
+one vector; where arms are public, each arm is a release of its own and sums start at what the declared ranges
+make certain.
 """
 
 # Proof: ratio_sums.proof.md
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -24,7 +26,7 @@ from counterveil.data import OUTCOME_STEPS, Sums, Table
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.rows.counts import release_sums
 from counterveil.rows.linear.weighted_sum import exact_dot
-from counterveil.session import Gate, ReleasedVector
+from counterveil.session import Gate
 
 # Ends of a declared range.
 Ends = tuple[Fraction, Fraction]
@@ -34,68 +36,6 @@ ARMS = ("treated", "control")
 BOTH_ARMS = "both arms"
 # Ratios around which residuals are taken are rounded to fractions with denominators up to this.
 _LARGEST_DENOMINATOR = 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class RatioSums:
-    """Bounds for sums over an arm of a N and b D; `public_arms` says that arms are public.
-
-    The weights a and b divide what is paid between both sums.
-    """
-
-    numerator: Ends
-    denominator: Ends
-    weights: tuple[Fraction, Fraction]
-    public_arms: bool
-
-    @property
-    def _widths(self) -> tuple[Fraction, Fraction]:
-        widths = self.numerator[1] - self.numerator[0], self.denominator[1] - self.denominator[0]
-        return self.weights[0] * widths[0], self.weights[1] * widths[1]
-
-    @property
-    def _sizes(self) -> tuple[Fraction, Fraction]:
-        sizes = (max(map(abs, self.numerator)), max(map(abs, self.denominator)))
-        return self.weights[0] * sizes[0], self.weights[1] * sizes[1]
-
-    @property
-    def total(self) -> Fraction:
-        """Largest sum of the changes of all weighted sums."""
-        # Within an arm numbers move inside their ranges; from arm to arm they leave one sum and enter another.
-        same_arm = sum(self._widths, Fraction(0))
-        other_arm = 2 * sum(self._sizes, Fraction(0))
-        return same_arm if self.public_arms else max(same_arm, other_arm)
-
-    @property
-    def length(self) -> Fraction:
-        """Largest Euclidean length of that change, rounded up."""
-        same_arm, other_arm = (
-            sum((part**2 for part in parts), Fraction(0)) for parts in (self._widths, self._sizes)
-        )
-        return sqrt_up(same_arm if self.public_arms else max(same_arm, 2 * other_arm))
-
-
-@dataclass(frozen=True, slots=True)
-class ResidualSquares:
-    """Bounds for sums over an arm of ((N - r D) / s)^2, r released and s the largest |N - r D| there."""
-
-    numerator: Ends
-    denominator: Ends
-    public_arms: bool
-
-    def largest(self, ratio: Fraction) -> Fraction:
-        """Return the largest (N - r D)^2, which is at a corner."""
-        return max((one - ratio * other) ** 2 for one, other in product(self.numerator, self.denominator))
-
-    @property
-    def total(self) -> Fraction:
-        """Largest sum of the changes of both arms' sums, each divided by its largest square."""
-        return Fraction(1) if self.public_arms else Fraction(2)
-
-    @property
-    def length(self) -> Fraction:
-        """Largest Euclidean length of that change, rounded up."""
-        return Fraction(1) if self.public_arms else sqrt_up(Fraction(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +133,47 @@ class ArmRatios:
     gaussian: bool
 
     @property
-    def sums(self) -> RatioSums:
-        """The bounds of both sums."""
-        return RatioSums(self.numerator, self.denominator, self.weights, self.public_arms)
+    def sums_l1(self) -> Fraction:
+        """Largest sum of the changes of all weighted sums."""
+        # Within an arm numbers move inside their ranges; from arm to arm they leave one sum and enter another.
+        same_arm = sum(self._widths, Fraction(0))
+        other_arm = 2 * sum(self._sizes, Fraction(0))
+        return same_arm if self.public_arms else max(same_arm, other_arm)
 
     @property
-    def residuals(self) -> ResidualSquares:
-        """The bounds of the squared residuals."""
-        return ResidualSquares(self.numerator, self.denominator, self.public_arms)
+    def sums_l2(self) -> Fraction:
+        """Largest Euclidean length of that change, rounded up."""
+        same_arm = sum((width**2 for width in self._widths), Fraction(0))
+        other_arm = sum((size**2 for size in self._sizes), Fraction(0))
+        return sqrt_up(same_arm if self.public_arms else max(same_arm, 2 * other_arm))
+
+    @property
+    def _widths(self) -> tuple[Fraction, Fraction]:
+        """How far N and D of one person move a weighted sum inside their ranges."""
+        w_n, w_d = self.weights
+        return w_n * (self.numerator[1] - self.numerator[0]), w_d * (
+            self.denominator[1] - self.denominator[0]
+        )
+
+    @property
+    def _sizes(self) -> tuple[Fraction, Fraction]:
+        """The largest that N and D of one person add to a weighted sum, in size."""
+        w_n, w_d = self.weights
+        return w_n * max(map(abs, self.numerator)), w_d * max(map(abs, self.denominator))
+
+    @property
+    def residuals_l1(self) -> Fraction:
+        """Largest sum of the changes of both arms' squared residuals, each divided by its largest square."""
+        return Fraction(1) if self.public_arms else Fraction(2)
+
+    @property
+    def residuals_l2(self) -> Fraction:
+        """Largest Euclidean length of that change, rounded up."""
+        return Fraction(1) if self.public_arms else sqrt_up(Fraction(2))
+
+    def largest_square(self, ratio: Fraction) -> Fraction:
+        """Return the largest (N - r D)^2, which is at a corner of the ranges."""
+        return max((n - ratio * d) ** 2 for n, d in product(self.numerator, self.denominator))
 
     def release(self, gate: Gate) -> list[ReleasedRatio]:
         """Return what is released of the treated, then of the others; one pass over the rows."""
@@ -219,12 +192,14 @@ class ArmRatios:
     def _release_together(self, gate: Gate, name: str, arms: list[PairSums]) -> list[ReleasedRatio]:
         """Return what is released of arms whose sums are one vector."""
         values = [value for arm in arms for value in self.scaled(arm)]
-        bounds = self.sums
-        sums = release_sums(gate, f"sums of {name}", values, not self.gaussian, bounds.total, bounds.length)
-        pairs = [self._unscaled(arm, sums, place) for place, arm in enumerate(arms)]
+        sums = release_sums(
+            gate, f"sums of {name}", values, pure=not self.gaussian, l1=self.sums_l1, l2=self.sums_l2
+        )
+        pairs = [
+            self._unscaled(arm, sums.values[2 * index : 2 * index + 2]) for index, arm in enumerate(arms)
+        ]
         ratios = [self._ratio(numerator, denominator, sums.variance) for numerator, denominator in pairs]
-        squares_bounds = self.residuals
-        largest = [squares_bounds.largest(ratio) for ratio in ratios]
+        largest = [self.largest_square(ratio) for ratio in ratios]
         squares = [
             self.squares(arm, ratio) / most for arm, ratio, most in zip(arms, ratios, largest, strict=True)
         ]
@@ -232,9 +207,9 @@ class ArmRatios:
             gate,
             f"residuals of {name}",
             squares,
-            not self.gaussian,
-            squares_bounds.total,
-            squares_bounds.length,
+            pure=not self.gaussian,
+            l1=self.residuals_l1,
+            l2=self.residuals_l2,
         )
         return [
             ReleasedRatio(
@@ -263,24 +238,23 @@ class ArmRatios:
 
         With N = N_0 + u n and D = D_0 + v d in steps n and d, N - r D = (N_0 - r D_0) + u n - r v d.
         """
-        unit, other = ((ends[1] - ends[0]) / OUTCOME_STEPS for ends in (self.numerator, self.denominator))
+        unit_n, unit_d = ((ends[1] - ends[0]) / OUTCOME_STEPS for ends in (self.numerator, self.denominator))
         start = self.numerator[0] - ratio * self.denominator[0]
-        step = ratio * other
+        step = ratio * unit_d
         numerators, products, denominators = arm.squares
-        linear = 2 * start * (unit * arm.numerator - step * arm.denominator)
+        linear = 2 * start * (unit_n * arm.numerator - step * arm.denominator)
         return (
             arm.count * start**2
             + linear
-            + unit**2 * numerators
-            - 2 * unit * step * products
+            + unit_n**2 * numerators
+            - 2 * unit_n * step * products
             + step**2 * denominators
         )
 
-    def _unscaled(self, arm: PairSums, sums: ReleasedVector, place: int) -> tuple[Fraction, Fraction]:
+    def _unscaled(self, arm: PairSums, weighted: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
         """Return an arm's noisy sums of N and D; its number of people enters where arms are public alone."""
         numerator, denominator = (
-            value / weight
-            for value, weight in zip(sums.values[2 * place : 2 * place + 2], self.weights, strict=True)
+            value / weight for value, weight in zip(weighted, self.weights, strict=True)
         )
         if not self.public_arms:
             return numerator, denominator

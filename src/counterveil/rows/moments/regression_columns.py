@@ -1,8 +1,8 @@
 """The columns of a row that regressions are made of, each in [-1, 1].
 
-Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
-the outcome and further ones. Every column is a function of one row and of declared ranges. With a centre c and a scale
-s they become z = (x - c) / s, and interactions are products of two of these.
+Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the
+reference, the outcome and further ones. Every column is a function of one row and of declared ranges. With a
+centre c and a scale s they become z = (x - c) / s, and interactions are products of two of these.
 """
 
 # Proof: regression_moments.proof.md
@@ -83,53 +83,36 @@ class Columns:
         rest += [False] * (1 + self.measures + len(self.log_outcome))
         return np.append(self.features.two_valued, rest)
 
-    def block(self, part: Part) -> Floats:
+    def block(self, block: Part) -> Floats:
         """Return the (rows, singles) columns of a block of rows, each in [-1, 1]."""
-        arms = part.batch.arm[part.rows]
-        flags = [np.where(arms == place, 1.0, -1.0) for place in range(1, len(self.arms) + 1)]
-        covariates = part.x.T if self.features.columns else np.empty((0, len(arms)))
-        more = [(steps[part.rows] - MIDDLE) / MIDDLE for steps in part.batch.measures[: self.measures]]
-        logs = [logarithm(covariates[place], ratio) for place, ratio in self.logs]
-        more += [logarithm(part.y, ratio) for ratio in self.log_outcome]
-        return np.vstack((covariates, *logs, *flags, part.y, *more)).T
-
-    def basis(self, centre: Floats, scale: Floats) -> Floats:
-        """Return every named column, the constant first, as a combination of (1, z, products of z)."""
-        middle, half = np.array(self.ends).T
-        zero = middle + half * centre
-        slope = half * scale
-        size = 1 + len(self.names)
-        found = np.zeros((size, size))
-        found[0, 0] = 1.0
-        for place in range(self.singles):
-            found[1 + place, 0], found[1 + place, 1 + place] = zero[place], slope[place]
-        for place, (i, j) in enumerate(self.products, 1 + self.singles):
-            found[place, 0] = zero[i] * zero[j]
-            found[place, 1 + i] += slope[i] * zero[j]
-            found[place, 1 + j] += slope[j] * zero[i]
-            found[place, place] = slope[i] * slope[j]
-        return found
+        arms = block.batch.arm[block.rows]
+        flags = [np.where(arms == arm, 1.0, -1.0) for arm in range(1, len(self.arms) + 1)]
+        covariates = block.x.T if self.features.columns else np.empty((0, len(arms)))
+        further = [(steps[block.rows] - MIDDLE) / MIDDLE for steps in block.batch.measures[: self.measures]]
+        logs = [logarithm(covariates[feature], ratio) for feature, ratio in self.logs]
+        further += [logarithm(block.y, ratio) for ratio in self.log_outcome]
+        return np.vstack((covariates, *logs, *flags, block.y, *further)).T
 
 
 def logarithm(x: Floats, ratio: float) -> Floats:
     """Return the logarithm of numbers given in [-1, 1], in [-1, 1] itself; `ratio` is that of the ends of its range."""
-    found = 2.0 * np.log1p((ratio - 1.0) * (x + 1.0) / 2.0) / log(ratio) - 1.0
-    return np.asarray(np.clip(np.rint(found * _LOG_STEPS) / _LOG_STEPS, -1.0, 1.0))
+    logs = 2.0 * np.log1p((ratio - 1.0) * (x + 1.0) / 2.0) / log(ratio) - 1.0
+    return np.asarray(np.clip(np.rint(logs * _LOG_STEPS) / _LOG_STEPS, -1.0, 1.0))
 
 
 def combined(f: Floats, weights: Floats, out: Floats | None = None) -> Floats:
     """Return weights f, added up in order: to the bit the same wherever a row stands in a block."""
-    found = np.empty(f.shape[1]) if out is None else out
-    part = np.empty(f.shape[1])
-    found.fill(0.0)
-    for place in np.flatnonzero(weights):
-        found += np.multiply(f[place], weights[place], out=part)
-    return found
+    total = np.empty(f.shape[1]) if out is None else out
+    term = np.empty(f.shape[1])
+    total.fill(0.0)
+    for column in np.flatnonzero(weights):
+        total += np.multiply(f[column], weights[column], out=term)
+    return total
 
 
 def squared(w: Floats) -> Floats:
     """Return the squared lengths of the columns of w, added up in order."""
-    found = np.zeros(w.shape[1])
-    for row in w:
-        found += row * row
-    return found
+    squared_lengths = np.zeros(w.shape[1])
+    for column in w:
+        squared_lengths += column * column
+    return squared_lengths

@@ -1,8 +1,13 @@
-"""Second moments of all columns of private records: centres, counts of long rows, and the matrix of working rows.
+"""Second moments of all columns of private records: centres, counts of long rows, the matrix of working rows.
 
-Released are the means of columns x_j and of k x_j^2 (those of two-valued columns are known), then counts of rows by
-the squared length of their working row u and of responses by their size, then the mean of w w' over rows w that are
-clipped, weighted and truncated so that |w|^2 <= L + sum (a_k b_k)^2.
+Of n records with columns x in [-1, 1] and working rows u and w (`working_rows`), released are, in this order,
+
+    the means of x_j and of k x_j^2, k = 1.665 (squares of two-valued columns are known),
+    counts of rows by |u|^2, and of each response that is a number by |u_k|,
+    the mean of w w',
+
+w being u clipped, weighted and truncated so that |w|^2 <= L + sum (a_k b_k)^2. Each has the bound of its
+proof page.
 """
 
 # Proof: regression_moments.proof.md
@@ -10,7 +15,7 @@ clipped, weighted and truncated so that |w|^2 <= L + sum (a_k b_k)^2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
@@ -22,9 +27,10 @@ from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.products import WholeSum, steps
 from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.grams import release_products
-from counterveil.rows.moments.regression_columns import Columns, combined
+from counterveil.rows.moments.regression_columns import Columns
 from counterveil.rows.moments.scores import TERM_BITS
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, record_moments
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.records import Records, TableRecords
 from counterveil.session import Gate
 
@@ -32,161 +38,6 @@ from counterveil.session import Gate
 LENGTHS = np.array([0.6, 0.8, 1.0, 1.15, 1.3, 1.5, 1.65, 1.8, 2.0, 2.25, 2.5, 3.0, 4.0, 6.0, 9.0])
 # Ends of the cells of a response's distance from its mean, in standard deviations.
 WINDOWS = np.array([2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0])
-# What responses add to the squared length of a row, in parts of what the other columns have; set on the tuning designs
-# of `experiments/regressions`.
-_RESPONSES = 0.75
-
-
-@dataclass(frozen=True, slots=True)
-class WorkingRows:
-    """How a row's columns become a working row u, all of it public or released.
-
-    With z = (x - centre) / scale and products of these, f = (1, z, products), a working row is mix f. Rows whose
-    squared length, responses left out, is beyond `length` are weighted down to it.
-
-    Attributes
-    ----------
-    columns : Columns
-        What x holds.
-    centre, scale : ndarray of float64, (columns,)
-        Released.
-    mix : ndarray of float64, (size, size)
-        The combinations of f that are taken.
-    windows : ndarray of float64, (size,)
-        Where responses that are numbers are clipped.
-    length : float
-        The longest squared length.
-    factors : ndarray of float64, (size,)
-        What responses are multiplied by.
-    """
-
-    columns: Columns
-    centre: Floats
-    scale: Floats
-    mix: Floats
-    windows: Floats
-    length: float
-    factors: Floats
-
-    @classmethod
-    def standardised(cls, columns: Columns, centre: Floats, scale: Floats) -> WorkingRows:
-        """Return rows that are standardised and nothing else."""
-        size = 1 + len(columns.names)
-        return cls(columns, centre, scale, np.eye(size), np.full(size, np.inf), np.inf, np.ones(size))
-
-    @property
-    def largest_sizes(self) -> Floats:
-        """The largest size of every entry of f, by the declared ranges."""
-        single = (1 + np.abs(self.centre)) / self.scale
-        return np.array([1.0, *single, *(single[i] * single[j] for i, j in self.columns.products)])
-
-    @property
-    def explained(self) -> NDArray[np.bool_]:
-        """Which working columns are responses or products of two of them: lengths leave these out."""
-        single = self.columns.responses
-        return np.array([False, *single, *(single[i] and single[j] for i, j in self.columns.products)])
-
-    @property
-    def joint(self) -> NDArray[np.bool_]:
-        """Which working columns are products of a response and another column."""
-        single = self.columns.responses
-        return np.array(
-            [False] * (1 + len(single)) + [single[i] != single[j] for i, j in self.columns.products]
-        )
-
-    @property
-    def numbers(self) -> NDArray[np.bool_]:
-        """Which working columns are responses that are numbers."""
-        found = np.zeros(len(self.mix), dtype=np.bool_)
-        found[1 : 1 + self.columns.singles] = np.array(self.columns.responses) & ~self.columns.two_valued
-        return found
-
-    @property
-    def bounds(self) -> Floats:
-        """The largest size of every working column that lengths leave out, zero for others; before factors."""
-        whole = np.minimum(np.abs(self.mix) @ self.largest_sizes, self.windows)
-        return np.where(self.explained, whole, 0.0)
-
-    def unweighted(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return (size, rows) working rows of (rows, columns) x, clipped but not weighted, and z (columns, rows)."""
-        z = (x.T - self.centre[:, None]) / self.scale[:, None]
-        largest = self.largest_sizes[1 : 1 + len(z), None]
-        np.clip(z, -largest, largest, out=z)
-        f = np.vstack((np.ones(len(x)), z, *(z[i] * z[j] for i, j in self.columns.products)))
-        u = np.empty_like(f)
-        for place, weights in enumerate(self.mix):
-            combined(f, weights, u[place])
-        bounded = self.explained
-        limits = self.bounds[bounded, None]
-        u[bounded] = np.clip(u[bounded], -limits, limits)
-        return u, z
-
-    def lengths(self, u: Floats, z: Floats) -> Floats:
-        """Return a bound of every row's squared length, the constant included, from columns that are no responses."""
-        found = np.zeros(u.shape[1])
-        for place in np.flatnonzero(~self.explained & ~self.joint):
-            found += u[place] * u[place]
-        for i, j, bound in self._pairs():
-            found += (bound * z[j if self.columns.responses[i] else i]) ** 2
-        return found
-
-    def _pairs(self) -> list[tuple[int, int, float]]:
-        """Return the products of a response and another column, with the bound of the response."""
-        largest_sizes = self.largest_sizes[1:]
-        return [
-            (i, j, float(largest_sizes[i if self.columns.responses[i] else j]))
-            for i, j in self.columns.products
-            if self.columns.responses[i] != self.columns.responses[j]
-        ]
-
-    @property
-    def default_length(self) -> float:
-        """The squared length that is expected of a row with columns of variance one."""
-        own = int(np.count_nonzero(~self.explained & ~self.joint))
-        return own + sum(bound**2 for _, _, bound in self._pairs())
-
-    @property
-    def longest(self) -> float:
-        """A bound of the squared length of every row that the declared ranges allow."""
-        largest = np.abs(self.mix) @ self.largest_sizes
-        single_squares = float(np.sum(largest[~self.explained & ~self.joint] ** 2))
-        singles = self.largest_sizes[1:]
-        return single_squares + sum(float(singles[i] * singles[j]) ** 2 for i, j, _ in self._pairs())
-
-    def cut(self, windows: Floats, length: float) -> WorkingRows:
-        """Return the same with windows and a length, and factors that leave responses their part of it."""
-        found = replace(self, windows=windows, length=min(length, self.longest))
-        bounds = found.bounds
-        most = sqrt(_RESPONSES * found.length / max(int(np.count_nonzero(bounds)), 1))
-        return replace(found, factors=most / np.maximum(bounds, most))
-
-    @property
-    def squared_max_norm(self) -> Fraction:
-        """A bound on the squared length of a weighted row."""
-        own = self.factors * self.bounds
-        return Fraction(self.length) + sum((Fraction(float(one)) ** 2 for one in own), Fraction(0))
-
-    def _with_weights(self, x: Floats) -> tuple[Floats, Floats]:
-        u, z = self.unweighted(x)
-        weights = np.minimum(1.0, self.length / self.lengths(u, z))
-        return u * self.factors[:, None], weights
-
-    def weighted(self, x: Floats) -> Floats:
-        """Return the (rows, size) weighted working rows of (rows, columns) x."""
-        u, weights = self._with_weights(x)
-        return np.asarray((u * np.sqrt(weights)).T)
-
-    def working(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
-        """Yield working rows (size, rows) before they are weighted, and their weights, a block at a time."""
-        for part in records.parts():
-            yield self._with_weights(self.columns.block(part))
-
-    @property
-    def basis(self) -> Floats:
-        """The constant and every named column as combinations of working columns, (size, size)."""
-        return np.asarray(
-            self.columns.basis(self.centre, self.scale) @ np.linalg.inv(self.mix) / self.factors
-        )
 
 
 def release_column_moments(gate: Gate, records: Records, columns: Columns) -> tuple[Floats, float]:
@@ -197,16 +48,17 @@ def release_column_moments(gate: Gate, records: Records, columns: Columns) -> tu
     step = Fraction(1, n << TERM_BITS)
     square = SQUARE_WEIGHT * step / 2**TERM_BITS
     values = [total * step for total in first]
-    values += [total * square for total, two in zip(second, two_valued, strict=True) if not two]
+    values += [total * square for total, is_known in zip(second, two_valued, strict=True) if not is_known]
     released = gate.release_vector("centre", values, record_moments(n, columns.counted, Fraction(0)))
     return released.floats(), sqrt(released.variance)
 
 
 def column_sums(records: TableRecords, columns: Columns) -> Sums:
     """Return sums of columns and of their squares, in steps of 2**-TERM_BITS."""
-    first, second = WholeSum(), WholeSum()
-    for part in records.parts():
-        x = steps(columns.block(part), TERM_BITS).astype(np.int64)
+    first = WholeSum()
+    second = WholeSum()
+    for block in records.parts():
+        x = steps(columns.block(block), TERM_BITS).astype(np.int64)
         first.add(x.sum(axis=0))
         second.add((x * x).sum(axis=0))
     return first.whole(), second.whole()
@@ -242,7 +94,7 @@ def release_limit_counts(
     lengths, windows = records.run(limit_counts, rows)
     values = [Fraction(int(count)) for count in (*lengths, *windows)]
     moved = Fraction(2 * (1 + len(watched)))
-    released = release_sums(gate, name, values, pure, moved, sqrt_up(moved))
+    released = release_sums(gate, name, values, pure=pure, l1=moved, l2=sqrt_up(moved))
     noisy = released.floats()
     cells = noisy[len(lengths) :].reshape(len(watched), -1)
     return LimitCounts(noisy[: len(lengths)], cells, watched, released.variance)
@@ -253,13 +105,13 @@ def limit_counts(records: TableRecords, rows: WorkingRows) -> Sums:
     watched = np.flatnonzero(rows.numbers)
     lengths = np.zeros(len(LENGTHS) + 1, dtype=np.int64)
     windows = np.zeros((len(watched), len(WINDOWS) + 1), dtype=np.int64)
-    for part in records.parts():
-        u, z = rows.unweighted(rows.columns.block(part))
+    for block in records.parts():
+        u, z = rows.unweighted(rows.columns.block(block))
         cells = np.searchsorted(LENGTHS * rows.default_length, rows.lengths(u, z))
         lengths += np.bincount(cells, minlength=len(lengths))
-        for place, column in enumerate(watched):
+        for response, column in enumerate(watched):
             cells = np.searchsorted(WINDOWS, np.abs(u[column]))
-            windows[place] += np.bincount(cells, minlength=windows.shape[1])
+            windows[response] += np.bincount(cells, minlength=windows.shape[1])
     return lengths, windows.ravel()
 
 
@@ -267,10 +119,18 @@ def release_row_moments(gate: Gate, name: str, records: Records, rows: WorkingRo
     """Return the released mean of w w' over the weighted working rows w, and its noise off the diagonal."""
     squared_max_norm = rows.squared_max_norm
     max_norm = sqrt(float(squared_max_norm))
-    return release_products(gate, name, records, weighted_rows, (rows,), max_norm, squared_max_norm)
+    return release_products(
+        gate,
+        name,
+        records,
+        rows=weighted_rows,
+        arguments=(rows,),
+        largest=max_norm,
+        squared_max_norm=squared_max_norm,
+    )
 
 
 def weighted_rows(records: TableRecords, rows: WorkingRows) -> Iterator[Floats]:
     """Yield the weighted rows, a block at a time."""
-    for part in records.parts():
-        yield rows.weighted(rows.columns.block(part))
+    for block in records.parts():
+        yield rows.weighted(rows.columns.block(block))

@@ -1,4 +1,4 @@
-"""Means of u rho and of rho^2 over records, rho being the clipped residual of a released model, perhaps arm by arm.
+"""Means of u rho and of rho^2 over records, rho being the clipped residual of a released model.
 
 With |u| <= L and rho in [-c, c] the vector of u rho / (L c) and k rho^2 / c^2, k = 1.665, moves by 2 / n
 where one of n records changes (`residual_moments`); several arms cost what one does, since a record is in one
@@ -120,7 +120,7 @@ def release_residuals(
     """Return moments of u = (1, z) with the residual of two linear models, clipped to [-clip, clip]."""
     max_norm = sqrt(1.0 + standard.squared_length)
     sums = partial(records.run, over_models, residual_sums, standard, models, clip, max_norm)
-    return release_residual_products(gate, name, records.count, sums, clip, max_norm)
+    return release_residual_products(gate, name, records.count, sums=sums, clip=clip, max_norm=max_norm)
 
 
 def release_arm_residuals(
@@ -128,5 +128,7 @@ def release_arm_residuals(
 ) -> ResidualProducts:
     """Return moments of u with the residuals of every arm, clipped to [-clip, clip] in units of the rows."""
     sums = partial(records.run, over_scaled, residual_sums, rows, lines, clip, rows.longest)
-    moments = release_residual_products(gate, name, records.count, sums, clip, rows.longest)
+    moments = release_residual_products(
+        gate, name, records.count, sums=sums, clip=clip, max_norm=rows.longest
+    )
     return replace(moments, products=moments.products.reshape(len(lines.values), -1))

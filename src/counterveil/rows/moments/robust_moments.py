@@ -1,8 +1,8 @@
-"""The middle of a regression's sandwich, for errors of unequal variance: counts of its rows' lengths, and its mean.
+"""The middle of a regression's sandwich, for errors of unequal variance: counts of lengths, and a mean.
 
-Given the released coefficients b of a regression, rows are w = q T x e: T makes regressors x uncorrelated, e is what
-b leaves of the response, q the weight of a row. Counts of |w|^2 are released, then the mean of w w' of rows shortened
-to a length that these counts give.
+Given the released coefficients b of a regression, rows are w = q T x e: T makes regressors x uncorrelated, e
+is what b leaves of the response, q the weight of a row. Counts of |w|^2 are released, then the mean of w w'
+of rows shortened to a length that these counts give.
 """
 
 # Proof: robust_moments.proof.md
@@ -22,8 +22,8 @@ from counterveil.rows.counts import release_counts
 from counterveil.rows.moments.grams import release_products
 from counterveil.rows.moments.outcome_moments import OutcomeRows
 from counterveil.rows.moments.regression_columns import combined, squared
-from counterveil.rows.moments.regression_moments import WorkingRows
 from counterveil.rows.moments.scores import counts_between
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.records import Records, TableRecords
 from counterveil.session import Gate, ReleasedVector
 
@@ -52,7 +52,7 @@ class Sandwich:
     def blocks(self, records: TableRecords) -> Iterator[Floats]:
         """Yield the rows w (p, rows), none longer than `squared_length` allows."""
         for v, weights in self.rows.working(records):
-            w = np.array([combined(v, own) for own in self.turned]) * (weights * combined(v, self.residual))
+            w = np.array([combined(v, line) for line in self.turned]) * (weights * combined(v, self.residual))
             if self.squared_length < inf:
                 w *= np.sqrt(self.squared_length / np.maximum(squared(w), self.squared_length))
             yield w
@@ -67,7 +67,15 @@ class Sandwich:
     def release_middle(self, gate: Gate, name: str, records: Records) -> tuple[Floats, float]:
         """Return the released mean of w w' and its noise off the diagonal; `squared_length` is finite here."""
         longest = self.squared_length
-        return release_products(gate, name, records, sandwich_rows, (self,), sqrt(longest), Fraction(longest))
+        return release_products(
+            gate,
+            name,
+            records,
+            rows=sandwich_rows,
+            arguments=(self,),
+            largest=sqrt(longest),
+            squared_max_norm=Fraction(longest),
+        )
 
 
 def sandwich_rows(records: TableRecords, sandwich: Sandwich) -> Iterator[Floats]:

@@ -1,4 +1,8 @@
-"""How long standardised rows are: a histogram of |z|^2 over the number of features; one record moves two counts."""
+"""How long standardised rows are: a histogram of |z|^2 / p, p being the number of features.
+
+z are the features of a record, standardised by released centres and scales (`Standard`). A row is in one
+cell, so that one record that is replaced moves two counts by one each.
+"""
 
 from __future__ import annotations
 
@@ -23,5 +27,5 @@ def release_length_counts(gate: Gate, records: Records, standard: Standard, pure
 def length_counts(records: TableRecords, standard: Standard) -> Sums:
     """Return the counts of one table."""
     size = records.features.size
-    lengths = (squared_lengths(standard.coordinates(part.x)) / size for part in records.parts())
+    lengths = (squared_lengths(standard.coordinates(block.x)) / size for block in records.parts())
     return (counts_between(EDGES, lengths, "left"),)

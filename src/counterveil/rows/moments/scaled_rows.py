@@ -1,4 +1,12 @@
-"""Records in released units: what every release by arm sums over, and how long a row and its outcome can be."""
+"""Records in released units: what every release by arm sums over.
+
+A record (x, arm, y), x features in [-1, 1] and y the outcome in half ranges around the middle of its range,
+becomes
+
+    u = (1, z),    z = (x - mean) / scale, clipped and shortened to |z|^2 <= L,    v = (y - centre) / unit,
+
+so that |u|^2 <= 1 + L. All numbers were released before: a row's u and v depend on its own record alone.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Sums
-from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard
 from counterveil.rows.moments.scores import Block
 from counterveil.rows.records import Kernel, TableRecords
@@ -18,11 +25,7 @@ from counterveil.rows.records import Kernel, TableRecords
 
 @dataclass(frozen=True, slots=True)
 class ScaledRows:
-    """How a record (x, arm, y) becomes (u, arm, v):
-
-        u = (1, z),    z = (x - mean) / scale, clipped and shortened,    v = (y - centre) / unit.
-
-    All numbers are public or were released, so that a row's u and v depend on that row alone.
+    """How a record (x, arm, y) becomes (u, arm, v), as the module says; all numbers are public or were released.
 
     Attributes
     ----------
@@ -47,23 +50,11 @@ class ScaledRows:
         """Bound of |u|."""
         return sqrt(1.0 + self.standard.squared_length)
 
-    @property
-    def farthest_outcome(self) -> float:
-        """Bound of |v|: y is in [-1, 1]."""
-        return (1.0 + abs(self.centre)) / self.unit
-
-    def farthest_line(self, line: Floats) -> float:
-        """Return a bound of |line'u|: of all rows, each coordinate and the length of z are limited."""
-        by_length = sqrt(self.standard.squared_length) * float(np.linalg.norm(line[1:]))
-        by_coordinate = self.standard.limit * float(np.abs(line[1:]).sum())
-        return abs(float(line[0])) + min(by_length, by_coordinate)
-
     def blocks(self, records: TableRecords) -> Iterator[Block]:
-        """Yield u, the place of the arm and v of all rows, a block at a time."""
-        for part in records.parts():
-            arm = part.batch.arm[part.rows].astype(np.float64)
-            y = part.y
-            yield part.u(self.standard), arm, (y - self.centre) / self.unit
+        """Yield u, the number of the arm and v of all rows, a block at a time."""
+        for block in records.parts():
+            arm = block.batch.arm[block.rows].astype(np.float64)
+            yield block.u(self.standard), arm, (block.y - self.centre) / self.unit
 
 
 def over_scaled(records: TableRecords, kernel: Kernel, rows: ScaledRows, *arguments: Any) -> Sums:

@@ -1,6 +1,9 @@
-"""How large doubly robust scores are: a histogram of their sizes, and a bound that no score exceeds."""
+"""Noisy counts of doubly robust scores of private records by their size.
 
-# Proof: longest_score.proof.md
+A score of a row follows from that row and released lines and weights (`score_sums`), in units of the released
+scale. A row is in one cell, so that one record that is replaced moves two counts by one each. Scores of the
+means of arms are counted by arm: their cells follow one another, arm by arm.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import numpy as np
 
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.counts import release_counts
-from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
 from counterveil.rows.moments.score_sums import ArmScore, OwnScore
 from counterveil.rows.moments.scores import Block, Sums, counts_between
@@ -40,28 +42,3 @@ def release_sizes(
         gate, "sizes", lambda: records.run(over_scaled, score_sizes, rows, score, edges)[0], pure
     )
     return released.floats(), sqrt(released.variance)
-
-
-# Proof: longest_score.proof.md
-def longest_score(score: ArmScore, rows: ScaledRows) -> float:
-    """Return a bound of the size of every score, from released lines and weights and the limits of rows and outcomes.
-
-    A row of arm a has the score people_a (tau'u - effect) +- alpha_a'u (v - beta_a'u).
-    """
-    control, treated = score.lines.values
-    gain = treated - control
-    gain[0] -= score.effect
-    residuals = longest_weighted(score.lines, score.weights, rows)
-    return float(max(rows.farthest_line(gain) * np.array(score.people) + residuals))
-
-
-# Proof: longest_score.proof.md
-def longest_weighted(lines: ArmLines, weights: Floats, rows: ScaledRows) -> Floats:
-    """Return for every arm a bound of the size of its weighted residuals alpha_a'u (v - beta_a'u)."""
-    pairs = zip(weights, lines.values, strict=True)
-    return np.array(
-        [
-            rows.farthest_line(weight) * (rows.farthest_outcome + rows.farthest_line(line))
-            for weight, line in pairs
-        ]
-    )

@@ -25,7 +25,7 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import projected
 from counterveil.rows.counts import release_sums
-from counterveil.rows.moments.cell_sums import SCORE_TERMS, cell_sums
+from counterveil.rows.moments.cell_sums import SCORE_TERMS, cell_sums, three_terms
 from counterveil.rows.moments.linear_models import ArmLines, of_own_arm
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
 from counterveil.rows.moments.scores import TERM_BITS, Block, Sums, whole_steps
@@ -64,9 +64,9 @@ class ArmScore:
         """Return the score of every row; its mean plus the effect is the estimate."""
         control, treated = (projected(u, line) for line in self.lines.values)
         for_control, for_treated = (projected(u, line) for line in self.weights)
-        own = np.where(t == 1, for_treated * (y - treated), -for_control * (y - control))
+        weighted_residuals = np.where(t == 1, for_treated * (y - treated), -for_control * (y - control))
         counts = np.where(t == 1, self.people[1], self.people[0])
-        return np.asarray(counts * (treated - control - self.effect) + own)
+        return np.asarray(counts * (treated - control - self.effect) + weighted_residuals)
 
 
 def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) -> Sums:
@@ -158,8 +158,10 @@ def release_own_scores(gate: Gate, records: Records, rows: ScaledRows, score: Ow
     def values() -> list[Fraction]:
         ((counts, totals, squares),) = records.run(over_scaled, own_score_sums, rows, score)
         step = Fraction(1, 1 << TERM_BITS)
-        parts = [(n, step * s, step * step * q) for n, s, q in zip(counts, totals, squares, strict=True)]
-        return [term for n, s, q in parts for term in ((n - 2 * s + q) / 4, (n - q) / 2, (n + 2 * s + q) / 4)]
+        sums = zip(counts, totals, squares, strict=True)
+        return [term for n, s, q in sums for term in three_terms(n, step * s, step * step * q)]
 
-    released = release_sums(gate, "score", values, pure, SCORE_TERMS.absolute, SCORE_TERMS.euclidean)
+    released = release_sums(
+        gate, "score", values, pure=pure, l1=SCORE_TERMS.absolute, l2=SCORE_TERMS.euclidean
+    )
     return released.floats().reshape(-1, 3)

@@ -1,20 +1,19 @@
 """Exact sums of bounded terms of rows, in whole steps.
 
-A term of a row is a part of its bound in [-1, 1], truncated towards zero to whole steps, so that sums are exact
-whatever the order of rows. All parameters are public or were released before; a row's terms depend on that row
-alone.
+A term of a row is a part of its bound in [-1, 1], truncated towards zero to whole steps, so that sums are
+exact whatever the order of rows. All parameters are public or were released before; a row's terms depend on
+that row alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.arrays import Floats, Integers
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import sums
 
 Sums = tuple[NDArray[Any], ...]  # of whole numbers
@@ -34,36 +33,12 @@ def sums_by_arm(rho: Floats, arm: NDArray[Any], arms: int, direction: Floats) ->
     return sums(direction, by_arm).ravel().astype(np.int64)
 
 
-def whole_steps(part: Floats) -> NDArray[np.int64]:
-    """Return parts of a bound in whole steps, inside [-1, 1] whatever was computed; what is no number counts as 0."""
-    found: NDArray[np.int64] = np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _ONE).astype(np.int64)
-    return found
+def whole_steps(terms: Floats) -> NDArray[np.int64]:
+    """Return terms in whole steps, inside [-1, 1] whatever was computed; what is no number counts as 0.
 
-
-# Contributions of rows are truncated to whole parts of 2**-GRID_BITS.
-GRID_BITS = 24
-# Rows a pass: the squares, below 2**48 each, then sum to less than 2**63.
-_PASS = 1 << 14
-
-
-@dataclass(frozen=True, slots=True)
-class RowSums:
-    """Exact sums of contributions (in 2**-GRID_BITS) and of their squares, and the number treated."""
-
-    total: int
-    squares: int
-    treated: int
-    rows: int
-
-
-def moments(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
-    """Return the exact sums over rows."""
-    total = squares = 0
-    for start in range(0, len(contributions), _PASS):
-        part = contributions[start : start + _PASS]
-        total += int(part.sum())
-        squares += int((part * part).sum())
-    return RowSums(total, squares, int(np.count_nonzero(treated)), len(contributions))
+    Terms are given as parts of their bound.
+    """
+    return np.asarray(np.trunc(np.clip(np.nan_to_num(terms), -1.0, 1.0) * _ONE).astype(np.int64))
 
 
 def counts_between(

@@ -1,8 +1,9 @@
 """The contrasts of several outcomes in two private arms, released together.
 
 For outcome j with numbers in [0, B_j], the mean of everyone, then the mean of psi_j around a released share q
-and centre c_j, then that of psi_j^2 move by at most the bounds of `CentredContrast`, all outcomes at once. Each of
-the three is one release of numbers that may all move, with noise in proportion to one over an outcome's weight.
+and centre c_j, then that of psi_j^2 move by at most the bounds of `CentredContrast`, all outcomes at once.
+Each of the three is one release of numbers that may all move, with noise in proportion to one over an
+outcome's weight.
 """
 
 # Proof: several_outcomes.proof.md
@@ -64,12 +65,12 @@ class PrivateOutcomes:
         self, gate: Gate, bounds: Sequence[CentredContrast]
     ) -> tuple[list[Released], list[Released]]:
         """Return every outcome's released means of psi and of psi^2."""
-        exact = [outcome.moments(own) for outcome, own in zip(self._outcomes, bounds, strict=True)]
+        exact = [outcome.moments(bound) for outcome, bound in zip(self._outcomes, bounds, strict=True)]
         effects = gate.release_several(
-            "contrast", [first for first, _ in exact], [own.mean for own in bounds], self.weights
+            "contrast", [first for first, _ in exact], [bound.mean for bound in bounds], self.weights
         )
         squares = gate.release_several(
-            "moment", [second for _, second in exact], [own.second_moment for own in bounds], self.weights
+            "moment", [second for _, second in exact], [bound.second_moment for bound in bounds], self.weights
         )
         return effects, squares
 

@@ -4,9 +4,9 @@ With p a row's place along a direction v of its standardised covariates z, clipp
 
     g = slope (p - middle), cut to [-h, h] and rounded to whole steps,    r = f (y - g + h),
 
-r lies in [0, f (B + 2 h)] for outcomes y in a range of width B: the contrast of both arms is that of r in place of y.
-Direction, slope, middle, h and f were released before. The direction is made of second moments of (u, sqrt(b) y) with
-u = (1, z), the slope of those of (1, p / c, y), all of which are released here.
+r lies in [0, f (B + 2 h)] for outcomes y in a range of width B: the contrast of both arms is that of r in
+place of y. Direction, slope, middle, h and f were released before. The direction is made of second moments of
+(u, sqrt(b) y) with u = (1, z), the slope of those of (1, p / c, y), all of which are released here.
 """
 
 # Proof: centred_contrast.proof.md
@@ -99,7 +99,7 @@ class PredictedSteps:
 
 def residual_arm_sums(records: TableRecords, prediction: PredictedSteps) -> Sums:
     """Return both arms' totals of outcomes less what is predicted of them, moved by the bound to start at zero."""
-    residuals = [part.steps - prediction.steps(part) + prediction.bound_steps for part in records.parts()]
+    residuals = [block.steps - prediction.steps(block) + prediction.bound_steps for block in records.parts()]
     return (arm_totals(records.table.treated, np.concatenate(residuals)).sums,)
 
 
@@ -122,10 +122,10 @@ def release_with_outcomes(
         gate,
         "model",
         records,
-        rows_with_outcomes,
-        (standard, scaling),
-        max(standard.limit, sqrt(scaling.b), 1.0),
-        squared_max_norm,
+        rows=rows_with_outcomes,
+        arguments=(standard, scaling),
+        largest=max(standard.limit, sqrt(scaling.b), 1.0),
+        squared_max_norm=squared_max_norm,
     )
 
 
@@ -137,10 +137,10 @@ def release_places(
         gate,
         "fit",
         records,
-        places_with_outcomes,
-        (standard, scaling, direction),
-        1.0,
-        Fraction(3),
+        rows=places_with_outcomes,
+        arguments=(standard, scaling, direction),
+        largest=1.0,
+        squared_max_norm=Fraction(3),
     )
 
 

@@ -1,7 +1,12 @@
-"""Sums of bounded contributions of rows and of their squares, as one Gaussian vector or with noise of their own.
+"""Sums of bounded contributions of rows and of their squares, with one Gaussian noise or noises of their own.
 
-Contributions are in [-1, 1], in units that the caller knows; with an estimand the number treated, which the
-mean is divided by, is released too. One record moves them by `WeightedMoments`.
+With u_i in [-1, 1] the contribution of row i, in units that the caller knows, t_i in {0, 1} its treatment and
+k = 1.665, released are
+
+    (sum u, k sum u^2[, sum t / 2])    as one vector with Gaussian noise, or each with pure noise of its own,
+
+the number treated where an estimand asks for a mean over one arm. Out come means over all rows, the size that
+the sum is divided by, and the noise in units of the outcome. One record moves the sums by `WeightedMoments`.
 """
 
 # Proof: inverse_weighting.proof.md
@@ -11,15 +16,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from counterveil.numerics.arrays import sqrt_up
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.numerics.arrays import Integers, sqrt_up
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
-from counterveil.rows.moments.scores import GRID_BITS, RowSums
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan
 
 # The number treated rides with them at this factor, for a little more noise.
 COUNT_FACTOR = Fraction(1, 2)
+# The number treated rides with two arms' sums for nothing up to the root of two.
+ARM_COUNT_FACTOR = Fraction(7, 5)
+# Largest Euclidean length of a change of (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t) for y in [-1, 1].
+ARM_TOTALS = Fraction(2)
+# Contributions of rows are truncated to whole parts of 2**-GRID_BITS.
+GRID_BITS = 24
+# Rows a pass: the squares, below 2**48 each, then sum to less than 2**63.
+_PASS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class RowSums:
+    """Exact sums of contributions (in 2**-GRID_BITS) and of their squares, and the number treated."""
+
+    total: int
+    squares: int
+    treated: int
+    rows: int
+
+
+def contribution_sums(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
+    """Return the exact sums over rows."""
+    total = squares = 0
+    for start in range(0, len(contributions), _PASS):
+        block = contributions[start : start + _PASS]
+        total += int(block.sum())
+        squares += int((block * block).sum())
+    return RowSums(total, squares, int(np.count_nonzero(treated)), len(contributions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +115,7 @@ class WeightedMeans:
 
 
 def release_moments(
-    gate: Gate, plan: Plan, row_sums: RowSums, unit: Fraction, part: float | Estimand
+    gate: Gate, plan: Plan, row_sums: RowSums, unit: Fraction, averaged_over: float | Estimand
 ) -> WeightedMeans:
     """Return the released moments.
 
@@ -92,17 +127,20 @@ def release_moments(
         Exact sums over the rows.
     unit : Fraction
         What one of a contribution is in units of the outcome.
-    part : float or Estimand
+    averaged_over : float or Estimand
         The part of the rows that the sum is divided by; an estimand where it has to be released.
     """
-    counted = isinstance(part, Estimand)
+    counted = isinstance(averaged_over, Estimand)
     sums = (Fraction(row_sums.total, 1 << GRID_BITS), Fraction(row_sums.squares, 1 << 2 * GRID_BITS))
     sensitivity = WeightedMoments(counted)
     if plan.mechanism == "gaussian":
         total, squares, count, count_variance = _together(gate, sums, row_sums.treated, sensitivity)
     else:
         total, squares, count, count_variance = _apart(gate, sums, row_sums.treated, sensitivity)
-    size = _clamped(count, part, row_sums.rows) if isinstance(part, Estimand) else part * row_sums.rows
+    if isinstance(averaged_over, Estimand):
+        size = _clamped(count, averaged_over, row_sums.rows)
+    else:
+        size = averaged_over * row_sums.rows
     factor = unit / Fraction(size)
     if plan.mechanism == "gaussian":
         noise = plan.coordinate_noise("moments", sensitivity.joint * factor)
@@ -110,8 +148,17 @@ def release_moments(
     else:
         noise = plan.noise("effect", sensitivity.total * factor)
         square_noise = plan.noise("squares", sensitivity.squares * factor**2)
-    mean, square = float(total) / row_sums.rows, float(squares) / row_sums.rows
-    return WeightedMeans(mean, square, row_sums.rows, size, count_variance, noise, square_noise)
+    mean = float(total) / row_sums.rows
+    square = float(squares) / row_sums.rows
+    return WeightedMeans(
+        mean=mean,
+        square=square,
+        rows=row_sums.rows,
+        size=size,
+        count_variance=count_variance,
+        effect_noise=noise,
+        variance_noise=square_noise,
+    )
 
 
 def _together(

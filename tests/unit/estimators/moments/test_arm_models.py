@@ -21,6 +21,7 @@ from counterveil.estimators.moments.arm_fits import (
 )
 from counterveil.estimators.moments.arm_moments import ArmMoments, arm_moments
 from counterveil.estimators.moments.balanced_weights import Guard, expected_shared, moved_by_richer, weighted
+from counterveil.estimators.moments.longest_score import longest_score, longest_weighted
 from counterveil.estimators.moments.outcome_location import ANYWHERE, HiddenOutcomes, OutcomeLocation
 from counterveil.estimators.moments.row_scale import RowScale
 from counterveil.estimators.moments.score_clip import (
@@ -35,7 +36,6 @@ from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.residual_products import ResidualProducts
-from counterveil.rows.moments.score_sizes import longest_score, longest_weighted
 from counterveil.rows.moments.score_sums import ArmScore
 
 ROWS, SD = 40_000, 1e-6

@@ -7,9 +7,15 @@ import pytest
 
 from counterveil.numerics.propensity import logistic_scores
 from counterveil.published.weighting import STEPS, Weighing
-from counterveil.rows.moments.scores import GRID_BITS, moments
-from counterveil.rows.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS, SQUARE_WEIGHT
-from counterveil.rows.moments.weighted_moments import COUNT_FACTOR, WeightedMoments
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.rows.moments.weighted_moments import (
+    ARM_COUNT_FACTOR,
+    ARM_TOTALS,
+    COUNT_FACTOR,
+    GRID_BITS,
+    WeightedMoments,
+    contribution_sums,
+)
 from counterveil_lab.audit import all_record_replacements, l2, largest_change
 
 # Covariate, treatment, outcome in steps; with an outcome that is on no round part of the range.
@@ -21,7 +27,7 @@ def sums(weighing, weights, records):
     x = np.array([[x] for x, _, _ in records])
     t = np.array([t == 1 for _, t, _ in records])
     y = np.array([y for _, _, y in records])
-    found = moments(weighing.contributions(logistic_scores(x, weights), t, y), t)
+    found = contribution_sums(weighing.contributions(logistic_scores(x, weights), t, y), t)
     return found.total / 2**GRID_BITS, found.squares / 4**GRID_BITS, found.treated
 
 

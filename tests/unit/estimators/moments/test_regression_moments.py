@@ -9,7 +9,13 @@ from tests.unit.estimators.moments.small_records import REST, STUDY, NotingGate,
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.moments.regression import ReleasedMoments, mixed, release_regression_moments
+from counterveil.estimators.moments.regression import (
+    ReleasedMoments,
+    cut_to,
+    mixed,
+    release_regression_moments,
+)
+from counterveil.estimators.moments.regression_basis import basis_of
 from counterveil.estimators.moments.regression_columns import columns_of
 from counterveil.estimators.moments.regression_outcomes import release_outcome_moments
 from counterveil.estimators.moments.regression_plan import RowPlan, outcome_plan
@@ -17,7 +23,7 @@ from counterveil.estimators.moments.regression_sandwich import release_sandwich
 from counterveil.inference.moments import NoisyMoments
 from counterveil.privacy import Budget
 from counterveil.rows.moments.regression_columns import logarithm
-from counterveil.rows.moments.regression_moments import WorkingRows
+from counterveil.rows.moments.working_rows import WorkingRows
 from counterveil.rows.records import Part, Records
 
 COLUMNS = columns_of(STUDY, ["b"], ["t:x", "x:x", "b:t"])
@@ -68,7 +74,7 @@ def test_no_row_is_longer_than_its_bound(length):
     mix[np.ix_(own[1:], own)] += rng.normal(0, 0.4, (len(own) - 1, len(own)))
     mix[np.flatnonzero(rows.numbers)] += rng.normal(0, 0.3, size)
     windows = np.where(rows.numbers, 1.5, np.inf)
-    cut = rows.cut(windows, length)
+    cut = cut_to(rows, windows, length)
     x = rng.uniform(-1, 1, (4000, 7))
     x[:500] = np.sign(x[:500])
     found = np.sum(cut.weighted(x) ** 2, axis=1)
@@ -86,7 +92,7 @@ def test_basis_gives_back_the_columns_in_their_units():
     table = records((0.3, 1, "v", 1, 0.4)).source
     part = Part(table, slice(0, 5), COLUMNS.features)
     u, _ = rows.unweighted(COLUMNS.block(part))
-    named = dict(zip(("1", *COLUMNS.names), rows.basis @ (u * rows.factors[:, None]), strict=True))
+    named = dict(zip(("1", *COLUMNS.names), basis_of(rows) @ (u * rows.factors[:, None]), strict=True))
     assert named["1"] == pytest.approx(np.ones(5))
     x, b, c, t, y = zip((0.3, 1, "v", 1, 0.4), *REST, strict=True)
     assert named["x"] == pytest.approx(x)
@@ -107,7 +113,8 @@ def test_second_rows_are_uncorrelated_and_responses_are_what_is_left():
     x[:, 1] = 0.8 * x[:, 0] + 0.2 * x[:, 1]
     x[:, -1] = x[:, 0] - 0.5 * x[:, -2] + 0.1 * rng.normal(size=n)
     x = np.clip(x, -1, 1)
-    rows = WorkingRows.standardised(columns, x.mean(axis=0), x.std(axis=0)).cut(np.full(size, np.inf), 1e9)
+    plain = WorkingRows.standardised(columns, x.mean(axis=0), x.std(axis=0))
+    rows = cut_to(plain, np.full(size, np.inf), 1e9)
     u = rows.weighted(x)
     second = mixed(ReleasedMoments(u.T @ u / n, 1e-9, rows, 0.0))
     v, _ = second.unweighted(x)
@@ -123,15 +130,17 @@ NAMES = ("Intercept", *COLUMNS.names)
 def test_no_exchange_moves_counts_and_sandwiches_too_far(budget, mechanism):
     design = RowPlan(5, COLUMNS, budget, mechanism, robust=1)
     size = len(NAMES)
-    rows = WorkingRows.standardised(COLUMNS, np.zeros(7), np.full(7, 0.5)).cut(np.full(size, np.inf), 20.0)
+    plain = WorkingRows.standardised(COLUMNS, np.zeros(7), np.full(7, 0.5))
+    rows = cut_to(plain, np.full(size, np.inf), 20.0)
     # Moments of people less different than these: rows are long, and some are shortened.
     released = NoisyMoments(np.diag([1.0, *[0.1] * (size - 1)]), np.full((size, size), 1e-9), 5)
     y = NAMES.index("y")
-    own = rows.basis[[NAMES.index(name) for name in ("Intercept", "x", "t")]]
+    basis = basis_of(rows)
+    own = basis[[NAMES.index(name) for name in ("Intercept", "x", "t")]]
 
     def gate_of(record):
         gate = FixedGate(design.plan(), {"robust reach 0": [5, *[0] * 13]})
-        regression = {"moments": released, "regressors": own, "response": rows.basis[y]}
+        regression = {"moments": released, "regressors": own, "response": basis[y]}
         release_sandwich(gate, 0, records(record), rows, **regression, design=design)
         return gate
 

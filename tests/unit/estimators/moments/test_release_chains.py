@@ -185,9 +185,7 @@ def test_sums_of_squares_are_exact():
     sums = arm_sums(*columns(data)[0])
     for ratio in (Fraction(0), Fraction(2, 7), Fraction(-5, 3)):
         assert design.squares(sums, ratio) == sum((n - ratio * d) ** 2 for _, n, d in data)
-        assert design.residuals.largest(ratio) == max(
-            (n - ratio * d) ** 2 for n, d in product((-1, 3), (1, 3))
-        )
+        assert design.largest_square(ratio) == max((n - ratio * d) ** 2 for n, d in product((-1, 3), (1, 3)))
 
 
 def people(n=3000, seed=0):

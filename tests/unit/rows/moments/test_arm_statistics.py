@@ -16,16 +16,13 @@ from counterveil.rows.moments.arm_statistics import (
     DIAGONAL,
     SQUARE,
     STATISTIC_BITS,
-    ArmForm,
     ArmStatistics,
-    InteractedForm,
-    LinearPropensity,
     ResidualGradient,
     ResidualSizes,
     arm_statistics,
-    shortened,
     statistic_sums,
 )
+from counterveil.rows.moments.unit_rows import ArmForm, InteractedForm, LinearPropensity, shortened
 
 COVARIATES = {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])}
 STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), COVARIATES)

@@ -18,13 +18,13 @@ from counterveil.rows.moments.feature_moments import release_moments
 from counterveil.rows.moments.grams import OFF_DIAGONAL, free_gram
 from counterveil.rows.moments.joint_gram import Scaling, release_gram
 from counterveil.rows.moments.linear_models import LinearModels
+from counterveil.rows.moments.penalised_fit import penalised_fit
 from counterveil.rows.moments.residual_products import release_residuals
 from counterveil.rows.moments.row_lengths import EDGES
 from counterveil.rows.moments.score_sums import orthogonal_score
 from counterveil.rows.moments.scores import TERM_BITS, counts_between
 from counterveil.rows.moments.sensitivity import (
     SQUARE_WEIGHT,
-    penalised_fit,
     record_moments,
 )
 from counterveil.rows.records import TableRecords

@@ -1,4 +1,9 @@
-"""The public numbers from which follows what a site may say: what was asked, and what was declared of an outcome."""
+"""What a coordinator knows of a question before a site answers, and the figures that the site then sends.
+
+A `SiteQuestion` holds public numbers alone: method, budget, declared range of the outcome and number of rows;
+every bound is computed from it. `ReleasedDifference` and `ReleasedMean` hold a site's figures, which nobody
+has checked yet. Effects, means and ranges are in units of the outcome.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from counterveil.settings.methods import MOST_BIAS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteQuestion:
-    """A question about one outcome of so many rows.
+    """A question about one outcome of so many rows: public numbers alone.
 
     Attributes
     ----------
