@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, ClassVar
@@ -345,9 +345,10 @@ class MemoryStore(SqliteStore):
             self._db.execute(statement)
         self.append(opening)
 
-    def reading(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def reading(self) -> Iterator[None]:
         """Hold one consistent view of the entries; there is no other writer."""
-        return nullcontext()
+        yield
 
     def guards(self) -> str | None:
         """Return None: nobody else can change it."""
