@@ -27,6 +27,7 @@ from counterveil.estimators.linear.weighting_design import features_of
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
 from counterveil.rows.linear.sensitivity import ArmMean
@@ -54,7 +55,7 @@ class ArmsDesign:
         Single figures and tables of the answer, all public.
     """
 
-    method: str
+    method: Estimator
     means: ArmMeans
     not_covered: tuple[Fact, ...]
     details: dict[str, float | str] = field(default_factory=dict)
@@ -70,7 +71,7 @@ def arms_design(public: PublicData, question: Question) -> ArmsDesign:
     width = public.study.outcome_bounds.width
     arms = tuple(PlainArm(place, ArmMean(width, size)) for place, size in enumerate(public.arm_sizes))
     caveats = causal_caveats(public.study, question.estimand)
-    return ArmsDesign("means of the arms", ArmMeans(arms), caveats)
+    return ArmsDesign(Estimator.MEANS_OF_THE_ARMS, ArmMeans(arms), caveats)
 
 
 def _weighted(people: PublicRows, question: Question) -> ArmsDesign:
@@ -89,7 +90,7 @@ def _weighted(people: PublicRows, question: Question) -> ArmsDesign:
     caveats: list[Fact] = [Caveat.IMBALANCE]
     caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
     features = covariate_features(people)
-    design = _adjusted("balancing weights in each arm", people, features, scores, statistics, caveats)
+    design = _adjusted(Estimator.WEIGHTING_OF_ARMS, people, features, scores, statistics, caveats)
     return replace(design, details={"bias_allowed_standard_errors": bias})
 
 
@@ -131,12 +132,12 @@ def _matched(people: PublicRows, question: Question) -> ArmsDesign:
         statistics.append(WeightedArm.of(width, matched.rows, matched.coefficients, pairs))
         limits.append(f"{people.study.treatment_labels[code]}: {matched.limit}")
     caveats = [Caveat.MATCHING_BIAS]
-    design = _adjusted("matching on the multinomial score", people, features, scores, statistics, caveats)
+    design = _adjusted(Estimator.MULTINOMIAL_MATCHING, people, features, scores, statistics, caveats)
     return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
 
 
 def _adjusted(
-    method: str,
+    method: Estimator,
     people: PublicRows,
     features: Features,
     scores: Floats,

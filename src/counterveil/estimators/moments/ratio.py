@@ -24,7 +24,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.report.methods import RATIOS_OF_SUMS
+from counterveil.privacy.provenance import Estimator, Quantity, ScaledSensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect
 from counterveil.results.groups import RatioResult
@@ -50,7 +50,7 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
     study = public.study
     rows = public.rows
     design = ratio_design(study, question)
-    noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
+    noise = "gaussian" if design.gaussian else "laplace"
     bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
 
     def estimate(gate: Gate) -> Facts:
@@ -62,16 +62,10 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
             sizes = {"treated": treated_rows, "control": rows - treated_rows}
         return Facts(
             ratios=[Effect(name, ratio, question.level) for name, ratio in zip(ARMS, ratios, strict=True)],
-            method=RATIOS_OF_SUMS,
+            method=Estimator.RATIOS_OF_SUMS,
             releases=(
-                (
-                    "sums of numerator and denominator of both arms",
-                    f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
-                ),
-                (
-                    "sums of squared residuals of both arms",
-                    f"{norm}sensitivity {float(bounds[1]):.6g}, scaled",
-                ),
+                (Quantity.SUMS_OF_RATIOS, ScaledSensitivity(float(bounds[0]), design.gaussian)),
+                (Quantity.SQUARED_RESIDUALS_OF_RATIOS, ScaledSensitivity(float(bounds[1]), design.gaussian)),
             ),
             not_covered=(*causal_caveats(study, question.estimand), Caveat.OWN_RATIOS),
             details={
