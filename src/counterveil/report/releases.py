@@ -18,7 +18,7 @@ from counterveil.privacy.provenance import (
 )
 from counterveil.report.survival_words import bound_words
 
-QUANTITIES = {
+_QUANTITIES = {
     Quantity.EFFECT: "effect",
     Quantity.DIFFERENCE_IN_MEANS: "difference in means",
     Quantity.ITS_VARIANCE: "its variance",
@@ -86,7 +86,7 @@ QUANTITIES = {
     Quantity.OUTCOMES_BY_GROUP_AND_CLUSTER: "sums of outcomes by group, cluster and arm",
 }
 # `{}` is whom the quantity is of.
-QUANTITIES_OF = {
+_QUANTITIES_OF = {
     Quantity.MEAN_OF: "mean of {}",
     Quantity.VARIANCE_OF: "variance of {}",
     Quantity.ITS_VARIANCE_OF: "its variance, {}",
@@ -134,9 +134,9 @@ def quantity_words(quantity: AnyQuantity) -> str:
     """Return what an answer calls a released quantity."""
     match quantity:
         case Quantity():
-            return QUANTITIES[quantity]
+            return _QUANTITIES[quantity]
         case provenance.QuantityOf(of, whom):
-            return QUANTITIES_OF[of].format(whom)
+            return _QUANTITIES_OF[of].format(whom)
         case provenance.OutcomeNumbers(outcomes, group, variances):
             return f"{outcomes} {'variances' if variances else 'values'} of {group}"
     return quantity

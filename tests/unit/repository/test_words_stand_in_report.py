@@ -5,10 +5,6 @@ import re
 
 import pytest
 
-from counterveil.privacy import provenance
-from counterveil.report.methods import estimator_words
-from counterveil.report.releases import QUANTITIES, QUANTITIES_OF, bounded_words
-
 FOLDERS = ("results", "inference", "rows", "estimators")
 # Two spaces between words, or more.
 SENTENCE = re.compile(r"[A-Za-z][\w'-]*[,;:.)]* +\(?[\w'-]+[,;:.)]* +\(?[A-Za-z]")
@@ -82,24 +78,6 @@ def test_values_are_written_without_words(found):
 
 def test_names_are_those_by_which_something_is_looked_up(found):
     assert {name: set(found[name]) for name in NAMES} == NAMES
-
-
-@pytest.mark.parametrize("members", [provenance.Quantity, provenance.Noise, provenance.Bounded])
-def test_every_member_has_words(members):
-    assert all(map(words_of, members))
-    assert len({words_of(member) for member in members}) == len(members)
-
-
-@pytest.mark.parametrize("estimator", provenance.Estimator)
-def test_every_estimator_has_a_name(estimator):
-    assert estimator_words(estimator) not in {member.value for member in provenance.Estimator}
-
-
-def words_of(member):
-    """Return the words of a member of an enumeration of releases."""
-    if isinstance(member, provenance.Quantity):
-        return QUANTITIES.get(member) or QUANTITIES_OF[member]
-    return bounded_words(member)
 
 
 @pytest.mark.parametrize(
