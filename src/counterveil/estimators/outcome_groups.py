@@ -24,7 +24,7 @@ from counterveil.estimators.moments.record_groups import score_caveats
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import Caveat, Fact, confounding
-from counterveil.privacy.provenance import Bounded, ClusteredGroups, InEveryGroup, Quantity
+from counterveil.privacy.provenance import Bounded, ClusteredGroups, InGroups, Quantity, WhichGroups
 from counterveil.results.answering import Facts, Stored
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question, adjusted_caveats, refuse_few_clusters
@@ -73,6 +73,8 @@ class Shape(Generic[Answer]):
         From the facts of effects of groups to those of the answer.
     every : bool
         Whether no group may be left out.
+    among : WhichGroups
+        Whose effects they are.
     """
 
     question: str
@@ -80,6 +82,7 @@ class Shape(Generic[Answer]):
     said: Mapping[str, Any]
     made: Callable[[Facts], Facts] = lambda facts: facts
     every: bool = False
+    among: WhichGroups = WhichGroups.EVERY_GROUP
 
 
 def compares_means(study: Study, question: Question) -> bool:
@@ -111,7 +114,7 @@ def outcome_groups(
 
     def estimate(gate: Gate) -> Facts:
         released = _released(gate, study, layout, statistics)
-        estimator = InEveryGroup(question.method)
+        estimator = InGroups(question.method, shape.among)
         facts = Facts(
             groups=_outcome_effects(study, question, names, statistics, released),
             by=layout.names,

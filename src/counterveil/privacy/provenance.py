@@ -113,17 +113,28 @@ class ClusteredGroups:
     column: str
 
 
+class WhichGroups(StrEnum):
+    """Which groups of people a method is asked in."""
+
+    EVERY_GROUP = auto()
+    TREATED_AND_OTHERS = auto()
+    PARTS_OF_RANKING = auto()
+
+
 @dataclass(frozen=True, slots=True)
-class InEveryGroup:
-    """A method of the question, asked in every group.
+class InGroups:
+    """A method of the question, asked in each of several groups.
 
     Attributes
     ----------
     method : str
         Its name in `method=`.
+    groups : WhichGroups, default EVERY_GROUP
+        Which groups they are.
     """
 
     method: str
+    groups: WhichGroups = WhichGroups.EVERY_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +215,7 @@ AnyEstimator: TypeAlias = (
     | LessEarlierNumbers
     | Clustered
     | ClusteredGroups
-    | InEveryGroup
+    | InGroups
     | BalancedArms
     | LimitedStrata
     | StandardisedSurvival

@@ -9,11 +9,12 @@ from counterveil.privacy.provenance import (
     ClusteredGroups,
     Estimator,
     FoldAverage,
-    InEveryGroup,
+    InGroups,
     LessEarlierNumbers,
     LimitedStrata,
     MeanScore,
     StandardisedSurvival,
+    WhichGroups,
     WithinSites,
 )
 
@@ -49,6 +50,11 @@ _NAMES = {
     Estimator.QUANTILES: "quantiles of each arm",
     Estimator.QUANTILES_BY_PROPENSITY: "quantiles with inverse propensity weights",
 }
+_GROUPS = {
+    WhichGroups.EVERY_GROUP: "in every group",
+    WhichGroups.TREATED_AND_OTHERS: "of those treated and of the others",
+    WhichGroups.PARTS_OF_RANKING: "in every part of the ranking",
+}
 
 
 def estimator_words(estimator: AnyEstimator) -> str:
@@ -65,8 +71,8 @@ def estimator_words(estimator: AnyEstimator) -> str:
             return f"{estimator_words(of)}; standard error clustered by {column}, {clusters} clusters"
         case ClusteredGroups(of, column):
             return f"{estimator_words(of)}; standard errors clustered by {column}"
-        case InEveryGroup(method):
-            return f"{method.replace('_', ' ')} in every group"
+        case InGroups(method, groups):
+            return f"{method.replace('_', ' ')} {_GROUPS[groups]}"
         case BalancedArms(Estimator.QUANTILES):
             return "quantiles with balancing weights in each arm"
         case BalancedArms(of):

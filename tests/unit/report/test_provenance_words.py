@@ -5,7 +5,15 @@ from typing import get_args
 import pytest
 
 from counterveil.privacy import provenance
-from counterveil.privacy.provenance import Bounded, Clustered, Estimator, LessEarlierNumbers, Noise, Quantity
+from counterveil.privacy.provenance import (
+    Bounded,
+    Clustered,
+    Estimator,
+    LessEarlierNumbers,
+    Noise,
+    Quantity,
+    WhichGroups,
+)
 from counterveil.report.methods import estimator_words
 from counterveil.report.releases import bounded_words, premise_words, quantity_words, release_words
 
@@ -24,10 +32,14 @@ ESTIMATORS = {
     Clustered(Estimator.COMPARISON_OF_MEANS, "school", 40): (
         "comparison of means; standard error clustered by school, 40 clusters"
     ),
-    provenance.ClusteredGroups(provenance.InEveryGroup("difference_in_means"), "school"): (
+    provenance.ClusteredGroups(provenance.InGroups("difference_in_means"), "school"): (
         "difference in means in every group; standard errors clustered by school"
     ),
-    provenance.InEveryGroup("weighting"): "weighting in every group",
+    provenance.InGroups("weighting"): "weighting in every group",
+    provenance.InGroups(
+        "weighting", WhichGroups.TREATED_AND_OTHERS
+    ): "weighting of those treated and of the others",
+    provenance.InGroups("weighting", WhichGroups.PARTS_OF_RANKING): "weighting in every part of the ranking",
     provenance.BalancedArms(Estimator.KAPLAN_MEIER): "Kaplan-Meier with balancing weights in each arm",
     provenance.BalancedArms(Estimator.QUANTILES): "quantiles with balancing weights in each arm",
     provenance.LimitedStrata(4.0): "exact matching on strata, weights up to 4",

@@ -66,10 +66,10 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
         )
         releases: list[ReleaseRow] = []
         for bounds, arm in zip(arms, _ARMS, strict=True):
-            mean = QuantityOf(Quantity.MEAN_OVER_STRATA_OF, arm)
-            variance = QuantityOf(Quantity.ITS_VARIANCE_OVER_STRATA_OF, arm)
-            releases.append((mean, Sensitivity(float(bounds.effect))))
-            releases.append((variance, Sensitivity(float(bounds.variance))))
+            mean_of_arm = QuantityOf(Quantity.MEAN_OVER_STRATA_OF, arm)
+            variance_of_arm = QuantityOf(Quantity.ITS_VARIANCE_OVER_STRATA_OF, arm)
+            releases.append((mean_of_arm, Sensitivity(float(bounds.effect))))
+            releases.append((variance_of_arm, Sensitivity(float(bounds.variance))))
         details = strata.details(question.estimand, max(arms, key=lambda one: one.weight))
         return Facts(
             measure=question.measure,
