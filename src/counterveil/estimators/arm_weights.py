@@ -19,6 +19,7 @@ from counterveil.estimators.linear.arms_design import balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
+from counterveil.privacy.provenance import BalancedArms, Estimator
 from counterveil.results.answering import Facts
 from counterveil.results.survival import ARMS
 from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
@@ -102,13 +103,13 @@ def weighted_arms(
     return tuple(weighted), arm_balance(features, scores, arms, ARMS)
 
 
-def weights_facts(facts: Facts, what: str, bias: float, diagnostics: dict[str, Any]) -> Facts:
+def weights_facts(facts: Facts, estimator: Estimator, bias: float, diagnostics: dict[str, Any]) -> Facts:
     """Return the fields of an answer with what weights add to them; `bias` is allowed for, in standard errors."""
     beyond: tuple[Fact, ...] = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
     return Facts(
         facts
         | {
-            "method": f"{what} with balancing weights in each arm",
+            "method": BalancedArms(estimator),
             "not_covered": (*facts["not_covered"], Caveat.IMBALANCE, *beyond),
             "details": facts["details"] | {"bias_allowed_standard_errors": bias},
             "diagnostics": diagnostics,

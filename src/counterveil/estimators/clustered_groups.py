@@ -7,9 +7,10 @@ from dataclasses import replace
 from counterveil.data import Layout
 from counterveil.estimators.group_names import group_names
 from counterveil.estimators.method import Prepared
-from counterveil.estimators.moments.record_groups import METHOD_TEXTS, score_caveats
+from counterveil.estimators.moments.record_groups import score_caveats
 from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
 from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.provenance import ClusteredGroups, Estimator
 from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
@@ -40,7 +41,7 @@ def clustered_groups(public: PublicData, question: Question, *, layout: Layout) 
         return Facts(
             groups=effects,
             by=layout.names,
-            method=f"{METHOD_TEXTS['arms']}; standard errors clustered by {study.cluster_columns[0]}",
+            method=ClusteredGroups(Estimator.MEANS_IN_GROUPS, study.cluster_columns[0]),
             releases=sums.releases,
             not_covered=(*score_caveats(study, "arms", layout.names), Caveat.CLUSTERS_DEPEND),
             details=sums.details,

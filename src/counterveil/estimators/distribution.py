@@ -24,15 +24,14 @@ from counterveil.estimators.outcome_grids import (
     histogram_release,
     released_on,
 )
-from counterveil.estimators.outcome_place import PLACE_WORDS, PLACES
+from counterveil.estimators.outcome_place import PLACE_QUANTITIES, PLACES
 from counterveil.estimators.pairs.budget import known_propensities
 from counterveil.estimators.pairs.features import feature_sets
 from counterveil.estimators.pairs.models import released_propensities
 from counterveil.inference.survival.distributions import NoisyHistograms
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.report.methods import QUANTILES
-from counterveil.report.survival_words import bound_words
+from counterveil.privacy.provenance import CountChange, Estimator
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.survival import QuantilesResult
@@ -88,7 +87,7 @@ def quantiles_by_weights(
             inflation=biased(bias),
         )
         facts = _facts(public, question, release=release, histograms=histograms, probs=probs)
-        return weights_facts(facts, "quantiles", bias, diagnostics)
+        return weights_facts(facts, Estimator.QUANTILES, bias, diagnostics)
 
     return _prepared(question, release, probs, estimate)
 
@@ -136,8 +135,8 @@ def quantiles_by_scores(
             ),
         )
         facts = _facts(public, question, release=release, histograms=histograms, probs=probs)
-        facts = weights_facts(facts, "quantiles", bias, {"largest_weight": largest})
-        facts["method"] = "quantiles with inverse propensity weights"
+        facts = weights_facts(facts, Estimator.QUANTILES, bias, {"largest_weight": largest})
+        facts["method"] = Estimator.QUANTILES_BY_PROPENSITY
         return facts
 
     return _prepared(question, release, probs, estimate)
@@ -164,12 +163,12 @@ def _facts(
     study = public.study
     weighted = question.method == "weighting"
     caveats = adjusted_caveats(study) if weighted else causal_caveats(study, question.estimand)
-    bound = bound_words(2.0 if histograms.heavy else 2**0.5, heavy=histograms.heavy)
-    place_releases = tuple((PLACE_WORDS[name], bound) for name in PLACES if release.searched)
+    bound = CountChange(2.0 if histograms.heavy else 2**0.5, histograms.heavy)
+    place_releases = tuple((PLACE_QUANTITIES[name], bound) for name in PLACES if release.searched)
     return Facts(
         histograms=histograms,
         probs=probs,
-        method=QUANTILES,
+        method=Estimator.QUANTILES,
         releases=(*place_releases, (NAME, bound)),
         not_covered=(*caveats, Caveat.UNEVEN_WITHIN_CELLS),
         details={

@@ -19,6 +19,7 @@ from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Fact, Target
+from counterveil.privacy.provenance import AnyPremise, DeclaredBound
 from counterveil.results.answering import Facts, Stored, answer_request
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -49,8 +50,8 @@ class Prepared(Generic[Answer]):
         Proof pages of the bounds.
     mechanisms : tuple of str, optional
         Mechanisms of the noise; by default that of the question.
-    remarks : tuple of str
-        What the guarantee says beside its pages.
+    remarks : tuple of Premise, PublicPrediction or str
+        What the guarantee rests on beside its pages.
     proof : Proof
         Whether the guarantee holds in finite samples.
     reference : label, optional
@@ -67,7 +68,7 @@ class Prepared(Generic[Answer]):
     answer: type[Any] = Result
     pages: str | tuple[str, ...] = ()
     mechanisms: tuple[str, ...] | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[AnyPremise, ...] = ()
     proof: Proof = Proof.FINITE_SAMPLE
     reference: Label | None = None
     description: dict[str, Any] = field(default_factory=dict)
@@ -409,7 +410,7 @@ class Method(AdaptiveMethod):
                 estimate=float(estimated.effect),
                 uncertainty=with_rare_events(estimated.uncertainty(), public.study.outcome_range, sizes),
                 method=self.name,
-                releases=tuple((name, f"bound {float(bound):.6g}") for name, bound in bounds.items()),
+                releases=tuple((name, DeclaredBound(float(bound))) for name, bound in bounds.items()),
                 not_covered=self.not_covered(public, question.estimand),
                 interval_target=self.interval_target,
                 details={"rows": public.rows, **estimated.details, "mechanism": question.mechanism},

@@ -24,6 +24,7 @@ from counterveil.estimators.moments.record_groups import score_caveats
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import Caveat, Fact, confounding
+from counterveil.privacy.provenance import Bounded, ClusteredGroups, InGroups, Quantity, WhichGroups
 from counterveil.results.answering import Facts, Stored
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question, adjusted_caveats, refuse_few_clusters
@@ -72,8 +73,8 @@ class Shape(Generic[Answer]):
         From the facts of effects of groups to those of the answer.
     every : bool
         Whether no group may be left out.
-    among : str
-        Whose effects they are, in words.
+    among : WhichGroups
+        Whose effects they are.
     """
 
     question: str
@@ -81,7 +82,7 @@ class Shape(Generic[Answer]):
     said: Mapping[str, Any]
     made: Callable[[Facts], Facts] = lambda facts: facts
     every: bool = False
-    among: str = "in every group"
+    among: WhichGroups = WhichGroups.EVERY_GROUP
 
 
 def compares_means(study: Study, question: Question) -> bool:
@@ -113,12 +114,12 @@ def outcome_groups(
 
     def estimate(gate: Gate) -> Facts:
         released = _released(gate, study, layout, statistics)
-        by_cluster = f"; standard errors clustered by {study.cluster_columns[0]}" if study.clustered else ""
+        estimator = InGroups(question.method, shape.among)
         facts = Facts(
             groups=_outcome_effects(study, question, names, statistics, released),
             by=layout.names,
-            method=f"{question.method.replace('_', ' ')} {shape.among}{by_cluster}",
-            releases=(("effect and variance of every group", "the whole budget in every group"),),
+            method=ClusteredGroups(estimator, study.cluster_columns[0]) if study.clustered else estimator,
+            releases=((Quantity.GROUP_EFFECTS, Bounded.WHOLE_BUDGET_IN_EVERY_GROUP),),
             not_covered=_caveats(study, question, layout) + beyond,
             details={"rows": rows, "mechanism": question.mechanism},
             left_out=tuple(name for place, name in enumerate(names) if place not in statistics),

@@ -18,16 +18,14 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.estimators.histogram import outcomes_at_ends
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import OutcomesAtEnds
+from counterveil.privacy.provenance import Quantity
 from counterveil.rows.outcome_histograms import CELLS, OCTAVE_EDGES, OCTAVES, OutcomeHistograms
 from counterveil.rows.outcome_window import WHOLE, Place
 from counterveil.session import Gate
 
 # Releases and their parts of what the place costs.
 PLACES = {"centre": Fraction(1, 3), "spread": Fraction(2, 3)}
-PLACE_WORDS = {
-    "centre": "histogram of the outcome over its range",
-    "spread": "histogram of distances from the outcomes' centre",
-}
+PLACE_QUANTITIES = {"centre": Quantity.OUTCOME_HISTOGRAM, "spread": Quantity.OUTCOME_DISTANCES}
 # Outcomes of a cell: where they lie on average, in parts of its end; the innermost cell begins at the centre.
 _WITHIN = 0.72
 _INNERMOST = 0.55

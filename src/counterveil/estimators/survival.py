@@ -24,8 +24,8 @@ from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.methods import KAPLAN_MEIER
-from counterveil.report.survival_words import bound_words, censoring_words
+from counterveil.privacy.provenance import CountChange, Estimator, StandardisedSurvival
+from counterveil.report.survival_words import censoring_words
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult
@@ -101,9 +101,9 @@ def survival_by_strata(public: PublicData, question: Question) -> Prepared[Survi
     def of_strata(facts: Facts) -> Facts:
         if question.method != "stratified":
             return facts
-        facts["method"] = f"Kaplan-Meier by stratum, standardised: {request.layout.describe()}"
+        merged = strata.public if strata.groups() else None
+        facts["method"] = StandardisedSurvival(request.layout.describe(), merged)
         if strata.groups():
-            facts["method"] += f", merged into {strata.public}"
             facts["merged_strata"] = strata.groups()
             facts["not_covered"] = (Caveat.CONFOUNDING_WITHIN_MERGED_STRATA, *facts["not_covered"])
         return facts
@@ -145,7 +145,7 @@ def survival_by_weights(public: PublicData, question: Question) -> Prepared[Surv
         )
 
     def of_weights(facts: Facts) -> Facts:
-        return weights_facts(facts, KAPLAN_MEIER, bias, diagnostics)
+        return weights_facts(facts, Estimator.KAPLAN_MEIER, bias, diagnostics)
 
     return _prepared(public, question, release=release, tables=tables, with_method=of_weights)
 
@@ -180,8 +180,8 @@ def _facts(public: PublicData, question: Question, release: TableRelease, tables
     assert event is not None
     return Facts(
         tables=tables,
-        method=KAPLAN_MEIER,
-        releases=((NAME, bound_words(float(release.tables.bound), heavy=tables.heavy)),),
+        method=Estimator.KAPLAN_MEIER,
+        releases=((NAME, CountChange(float(release.tables.bound), tables.heavy)),),
         not_covered=_caveats(public.study, question, tables.convention),
         details={
             "rows": public.rows,

@@ -31,6 +31,7 @@ from counterveil.estimators.policy_gains import CellEffects, gains_of_rule, poin
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.provenance import WhichGroups
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
@@ -728,7 +729,9 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
 
         session.attach(f"policy_value with protects={question.unit.value!r}")
         codes = rule.decide(PublicData(session, question.unit).columns.shown()).astype(np.int64)
-        shape = Shape("policy_value", PolicyValue, said, made, True, "of those treated and of the others")
+        shape = Shape(
+            "policy_value", PolicyValue, said, made, every=True, among=WhichGroups.TREATED_AND_OTHERS
+        )
         return answer_cells(session, question, codes, ("not treated", "treated"), shape)
     session.attach_batches()
     refuse_few_clusters(
@@ -975,7 +978,9 @@ def _public_curve(
         found["not_covered"] = (*found["not_covered"], Caveat.FITTED_TO_SAME_ROWS)
         return Facts(_public(found), **points_of_curve(public, at, question.level), cost=ranking.cost)
 
-    shape = Shape("targeting_curve", TargetingCurve, said, made, True, "in every part of the ranking")
+    shape = Shape(
+        "targeting_curve", TargetingCurve, said, made, every=True, among=WhichGroups.PARTS_OF_RANKING
+    )
     codes = np.searchsorted(at, scores, "right").astype(np.int64)
     return answer_cells(session, question, codes, [f"cell {k}" for k in range(len(at) + 1)], shape)
 

@@ -7,6 +7,9 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from counterveil.data.domains import Label
 from counterveil.privacy import Proof
+from counterveil.privacy.provenance import AnyPremise
+from counterveil.report.methods import estimator_words
+from counterveil.report.releases import premise_words, release_words
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Plan
@@ -42,7 +45,7 @@ def answer_request(
     compute: Callable[[Gate], Facts | Answer],
     *,
     pages: str | tuple[str, ...] = (),
-    remarks: tuple[str, ...] = (),
+    remarks: tuple[AnyPremise, ...] = (),
     proof: Proof = Proof.FINITE_SAMPLE,
     mechanisms: tuple[str, ...] | None = None,
     reference: Label | None = None,
@@ -60,7 +63,10 @@ def answer_request(
         if isinstance(found, Facts):
             found.setdefault("releases", plan.listed)
             found.setdefault(
-                "guarantee", question.guarantee(session, pages, remarks, proof, mechanisms, reference)
+                "guarantee",
+                question.guarantee(
+                    session, pages, tuple(map(premise_words, remarks)), proof, mechanisms, reference
+                ),
             )
             found = built(kind, session, question, found)
         return found.stored()
@@ -70,10 +76,16 @@ def answer_request(
 
 
 def built(kind: type[Answer], session: BaseSession, question: Question, found: Facts) -> Answer:
-    """Return an answer of its facts and of what it repeats of its question."""
+    """Return an answer of its facts and of what it repeats of its question.
+
+    The answer holds the words of its estimator and of its releases, which are values among the facts.
+    """
     terms = question.effect_terms(session.study) if kind is Result else question.terms(session.study)
     if "estimand" in kind.__dataclass_fields__:
         terms["estimand"] = question.estimand
     repeated = {name: value for name, value in terms.items() if name in kind.__dataclass_fields__}
-    made: Answer = getattr(kind, "_made", kind)(**(repeated | found))
+    words: dict[str, Any] = {"releases": release_words(found["releases"])}
+    if "method" in found:
+        words["method"] = estimator_words(found["method"])
+    made: Answer = getattr(kind, "_made", kind)(**(repeated | found | words))
     return made

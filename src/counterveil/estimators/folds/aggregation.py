@@ -38,7 +38,7 @@ from counterveil.estimators.moments.contrast import release as release_contrast
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
-from counterveil.report.methods import average_over_folds
+from counterveil.privacy.provenance import Bounded, FoldAverage, Quantity, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -130,15 +130,15 @@ def sample_and_aggregate(public: PublicData, question: Question) -> Prepared[Res
         bound = float(clip.bound)
         size = rows // clip.folds
         custom = not isinstance(folding.learner, str)
-        comparison = (("comparison of the arms", "it centres and bounds the effects"),)
+        comparison = ((Quantity.COMPARISON_OF_ARMS, Bounded.CENTRES_EFFECTS),)
         return Facts(
             estimate=float(clip.centre) + bound * weighted.mean,
             uncertainty=uncertainty_of(clip, weighted, question.level),
-            method=average_over_folds(name),
+            method=FoldAverage(name),
             releases=(
                 *(comparison if folding.centred else ()),
-                ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),
-                ("its squares", f"sensitivity {float(clip.sensitivity.square):.6g}"),
+                (Quantity.FOLD_AVERAGE, Sensitivity(float(clip.sensitivity.mean))),
+                (Quantity.ITS_SQUARES, Sensitivity(float(clip.sensitivity.square))),
             ),
             not_covered=(
                 LearnerBias(name, size),

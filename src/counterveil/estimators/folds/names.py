@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from counterveil.privacy.provenance import Premise
 from counterveil.settings import ModelPair
 
 
-def learner_remarks(learner: object) -> tuple[str, ...]:
+def learner_remarks(learner: object) -> tuple[Premise, ...]:
     """Return what the guarantee rests on beside the proofs, where the learner is not one of ours."""
-    if isinstance(learner, str):
-        return ()
-    return (
-        "the guarantee rests on the learner: what it answers for a fold must depend on that fold's rows alone, and "
-        "what a fitted model predicts for a row on that model and that row alone",
-    )
+    return () if isinstance(learner, str) else (Premise.LEARNER_SEES_ROWS_ALONE,)
 
 
 def learner_name(learner: object, name: str | None = None) -> str:

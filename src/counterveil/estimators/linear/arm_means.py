@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from counterveil.estimators.linear.arms_design import arms_design
 from counterveil.estimators.linear.budget_split import TYPICAL_SD, least_share
-from counterveil.estimators.linear.linear_estimator import known_error, release_words
+from counterveil.estimators.linear.linear_estimator import known_error, release_rows
 from counterveil.estimators.method import Prepared
 from counterveil.inference.arm_means import with_rare_events
+from counterveil.privacy.provenance import Quantity, QuantityOf, ReleaseRow
 from counterveil.results.answering import Facts
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
@@ -53,7 +54,7 @@ def arm_means(public: PublicData, question: Question) -> Prepared[ArmsResult]:
         )
         low, high = (float(end) for end in study.outcome_range)
         means: list[Effect] = []
-        releases: list[tuple[str, str]] = []
+        releases: list[ReleaseRow] = []
         for label, arm, (mean, variance) in zip(
             study.treatment_labels, design.means.arms, released, strict=True
         ):
@@ -62,8 +63,9 @@ def arm_means(public: PublicData, question: Question) -> Prepared[ArmsResult]:
             uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
             linear = Linear(low + float(mean), uncertainty, (low, high))
             means.append(Effect(label, linear, question.level, size=arm.size))
-            names = f"mean of {label!r}", f"variance of {label!r}"
-            releases += release_words(bounds, variance is not None, names)
+            mean_of_arm = QuantityOf(Quantity.MEAN_OF, repr(label))
+            variance_of_arm = QuantityOf(Quantity.VARIANCE_OF, repr(label))
+            releases += release_rows(bounds, variance is not None, (mean_of_arm, variance_of_arm))
         return Facts(
             means=tuple(means),
             method=design.method,

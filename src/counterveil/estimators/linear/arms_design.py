@@ -28,6 +28,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
 from counterveil.rows.linear.paired_variance import paired_variance
@@ -58,7 +59,7 @@ class ArmsDesign:
         Single figures and tables of the answer, all public.
     """
 
-    method: str
+    method: Estimator
     means: ArmMeans
     not_covered: tuple[Fact, ...]
     details: dict[str, float | str] = field(default_factory=dict)
@@ -74,7 +75,7 @@ def arms_design(public: PublicData, question: Question) -> ArmsDesign:
     width = public.study.outcome_bounds.width
     arms = tuple(PlainArm(index, ArmMean(width, size)) for index, size in enumerate(public.arm_sizes))
     caveats = causal_caveats(public.study, question.estimand)
-    return ArmsDesign("means of the arms", ArmMeans(arms), caveats)
+    return ArmsDesign(Estimator.MEANS_OF_THE_ARMS, ArmMeans(arms), caveats)
 
 
 def _weighted(people: PublicRows, question: Question) -> ArmsDesign:
@@ -96,7 +97,7 @@ def _weighted(people: PublicRows, question: Question) -> ArmsDesign:
     caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
     features = covariate_features(people)
     design = _adjusted(
-        "balancing weights in each arm",
+        Estimator.WEIGHTING_OF_ARMS,
         people,
         features=features,
         scores=scores,
@@ -147,7 +148,7 @@ def _matched(people: PublicRows, question: Question) -> ArmsDesign:
         limits.append(f"{people.study.treatment_labels[code]}: {matched.limit}")
     caveats = [Caveat.MATCHING_BIAS]
     design = _adjusted(
-        "matching on the multinomial score",
+        Estimator.MULTINOMIAL_MATCHING,
         people,
         features=features,
         scores=scores,
@@ -158,7 +159,7 @@ def _matched(people: PublicRows, question: Question) -> ArmsDesign:
 
 
 def _adjusted(
-    method: str,
+    method: Estimator,
     people: PublicRows,
     features: Features,
     scores: Floats,

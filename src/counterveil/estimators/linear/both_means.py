@@ -22,11 +22,12 @@ from counterveil.data.features import require_covariates
 from counterveil.estimators.linear.arm_means import MeanBounds, share_of
 from counterveil.estimators.linear.budget_split import effect_plan
 from counterveil.estimators.linear.diagnostics import treatment_shares
-from counterveil.estimators.linear.linear_estimator import LinearEffect, known_error, release_words
+from counterveil.estimators.linear.linear_estimator import LinearEffect, known_error, release_rows
 from counterveil.estimators.linear.matching import matched_effect
 from counterveil.estimators.linear.weighting import weighted_effect
 from counterveil.estimators.method import Prepared
 from counterveil.inference.arm_means import IndependentArmMeans
+from counterveil.privacy.provenance import Estimator, Quantity, QuantityOf, ReleaseRow
 from counterveil.results.answering import Facts
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats
@@ -85,7 +86,7 @@ def plain_means(public: PublicData, question: Question) -> Prepared[MeasureResul
     lo, hi = study.outcome_range
     arms = PlainArm(1, ArmMean(hi - lo, treated)), PlainArm(0, ArmMean(hi - lo, control))
     effect = LinearEffect(
-        method="means of both arms",
+        method=Estimator.MEANS_OF_BOTH_ARMS,
         coefficients=np.empty(0),
         pairs=None,
         not_covered=causal_caveats(study, question.estimand),
@@ -163,11 +164,10 @@ def measured(public: PublicData, question: Question, pair: ArmPair) -> Prepared[
     def estimate(gate: Gate) -> Facts:
         released = pair.means.release(gate, with_variance=[share > 0] * 2, means=MEANS, variances=VARIANCES)
         means = released_means(pair.bounds, released, study.outcome_range)
-        releases: list[tuple[str, str]] = []
+        releases: list[ReleaseRow] = []
         for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, released, strict=True):
-            releases += release_words(
-                bounds, variance is not None, (f"mean of {arm}", f"its variance, {arm}")
-            )
+            quantities = QuantityOf(Quantity.MEAN_OF, arm), QuantityOf(Quantity.ITS_VARIANCE_OF, arm)
+            releases += release_rows(bounds, variance is not None, quantities)
         return Facts(
             measure=question.measure,
             numbers=means,

@@ -23,7 +23,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.clusters import ClusterUncertainty, t_factor
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.methods import clustered
+from counterveil.privacy.provenance import Clustered, Quantity, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
@@ -126,15 +126,15 @@ def clustered_effect(public: PublicData, question: Question, effect: LinearEffec
     def estimate(gate: Gate) -> Facts:
         released, uncertainty = form.release(gate, CLUSTERED_NAMES)
         bounds = zip(
-            ("effect", "its standard error"),
+            (Quantity.EFFECT, Quantity.ITS_STANDARD_ERROR),
             (form.sensitivity.estimate, form.sensitivity.error),
             strict=True,
         )
-        releases = [(name, f"sensitivity {float(bound):.6g}") for name, bound in bounds]
+        releases = [(quantity, Sensitivity(float(bound))) for quantity, bound in bounds]
         return Facts(
             estimate=float(released),
             uncertainty=uncertainty,
-            method=clustered(effect.method, column, clusters.clusters),
+            method=Clustered(effect.method, column, clusters.clusters),
             releases=tuple(releases if form.share > 0 else releases[:1]),
             not_covered=clustered_caveats(effect),
             details=effect.details

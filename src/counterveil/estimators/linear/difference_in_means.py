@@ -20,7 +20,7 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.estimators.linear.budget_split import TYPICAL_SD, effect_plan, variance_share
 from counterveil.estimators.linear.clustered_effect import clustered_effect
-from counterveil.estimators.linear.linear_estimator import LinearEffect, known_error, release_words
+from counterveil.estimators.linear.linear_estimator import LinearEffect, known_error, release_rows
 from counterveil.estimators.linear.outcome_interval import (
     PLACE_PAGE,
     find_interval,
@@ -32,7 +32,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.uncertainty import Uncertainty
-from counterveil.report.methods import DIFFERENCE_IN_MEANS, difference_within_sites
+from counterveil.privacy.provenance import Estimator, Quantity, WithinSites
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -77,10 +77,14 @@ def difference_in_means(public: PublicData, question: Question) -> Prepared[Resu
             uncertainty=_uncertainty(
                 effect, variance, bounds=contrast.window_bounds, study=study, hidden=interval.hidden(study)
             ),
-            method=difference_within_sites(len(sizes_by_site)),
+            method=WithinSites(len(sizes_by_site)),
             releases=(
                 *searched(plan),
-                *release_words(contrast.window_bounds, share > 0, ("difference in means", "its variance")),
+                *release_rows(
+                    contrast.window_bounds,
+                    share > 0,
+                    (Quantity.DIFFERENCE_IN_MEANS, Quantity.ITS_VARIANCE),
+                ),
             ),
             not_covered=interval.not_covered(study, causal_caveats(study, question.estimand)),
             details={
@@ -108,7 +112,7 @@ def weighted_sum(rows: PublicRows, question: Question) -> LinearEffect:
     treated = int(rows.treated.sum())
     control = rows.rows - treated
     return LinearEffect(
-        method=DIFFERENCE_IN_MEANS,
+        method=Estimator.DIFFERENCE_IN_MEANS,
         coefficients=np.where(rows.treated, 1 / treated, -1 / control),
         pairs=None,
         not_covered=causal_caveats(rows.study, question.estimand),

@@ -15,7 +15,7 @@ import numpy as np
 from counterveil.estimators.linear.budget_split import chosen_share, effect_plan
 from counterveil.estimators.linear.clustered_effect import clustered_effect
 from counterveil.estimators.linear.diagnostics import treatment_shares
-from counterveil.estimators.linear.linear_estimator import LinearEffect, known_error, release_words
+from counterveil.estimators.linear.linear_estimator import LinearEffect, known_error, release_rows
 from counterveil.estimators.linear.outcome_interval import (
     PLACE_PAGE,
     find_interval,
@@ -63,7 +63,7 @@ def linear_effect(public: PublicData, question: Question, effect: LinearEffect) 
             estimate=float(released),
             uncertainty=with_rare_events(uncertainty, public.study.outcome_range, sizes),
             method=effect.method,
-            releases=(*searched(plan), *release_words(window_bounds, variance is not None)),
+            releases=(*searched(plan), *release_rows(window_bounds, variance is not None)),
             not_covered=interval.not_covered(rows.study, effect.not_covered),
             details=effect.details
             | effect.with_bias(uncertainty.sampling_sd)

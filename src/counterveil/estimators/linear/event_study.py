@@ -28,7 +28,7 @@ from counterveil.estimators.linear.linear_estimator import known_error
 from counterveil.estimators.linear.public_comparison import PeriodForm, comparison
 from counterveil.estimators.method import Prepared
 from counterveil.privacy import Budget
-from counterveil.report.methods import DIFFERENCE_IN_MEANS
+from counterveil.privacy.provenance import Estimator, Quantity, QuantityOf, ReleaseRow, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.arms import EventStudyResult
 from counterveil.results.effect import Effect, Linear
@@ -101,7 +101,7 @@ def outcome_event_study(
             outcome=study.outcome,
             earlier=before.earlier,
             reference_noise=None if reference is None else reference.noise,
-            method=DIFFERENCE_IN_MEANS if effect is None else effect.method,
+            method=Estimator.DIFFERENCE_IN_MEANS if effect is None else effect.method,
             releases=_releases(labels, released),
             not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
             details=_details(public.rows, question, changes),
@@ -137,15 +137,14 @@ def periods_plan(question: Question, count: int, base_period: int, share: Fracti
     return Plan.split(question.budget, shares, question.mechanism)
 
 
-def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tuple[str, str], ...]:
-    releases = []
+def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[ReleaseRow, ...]:
+    releases: list[ReleaseRow] = []
     for period, value in released.values.items():
-        releases.append(
-            (f"comparison at {labels[period]}", f"sensitivity {float(value.noise.sensitivity):.6g}")
-        )
+        comparison = QuantityOf(Quantity.COMPARISON_AT, labels[period])
+        releases.append((comparison, Sensitivity(float(value.noise.sensitivity))))
     for period, variance in released.variances.items():
-        bound = float(variance.noise.sensitivity)
-        releases.append((f"variance of the change at {labels[period]}", f"sensitivity {bound:.6g}"))
+        variance_of_change = QuantityOf(Quantity.VARIANCE_OF_CHANGE_AT, labels[period])
+        releases.append((variance_of_change, Sensitivity(float(variance.noise.sensitivity))))
     return tuple(releases)
 
 

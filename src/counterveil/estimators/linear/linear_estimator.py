@@ -14,6 +14,14 @@ from counterveil.estimators.linear.budget_split import Bounds
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Fact
+from counterveil.privacy.provenance import (
+    AnyEstimator,
+    AnyPremise,
+    AnyQuantity,
+    Quantity,
+    ReleaseRow,
+    Sensitivity,
+)
 from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.variance_forms import VarianceForm, WithBias
@@ -47,8 +55,8 @@ class LinearEffect:
     rows : PublicRows, optional
         The rows in the order of the coefficients, where they were reordered or their outcomes moved by a
         public rule; None for the rows of the session as they are.
-    remarks : tuple of str
-        What the guarantee says beside its pages.
+    remarks : tuple of Premise or PublicPrediction
+        What the guarantee rests on beside its pages.
     share : Fraction, optional
         Share of the budget for the variance. None chooses the least whose interval is expected to exceed the
         shortest by no more than the factor `budget_split.SLACK`, squared lengths.
@@ -60,7 +68,7 @@ class LinearEffect:
         What the interval rests on beyond the study's design.
     """
 
-    method: str
+    method: AnyEstimator
     coefficients: NDArray[np.float64]
     pairs: tuple[NDArray[np.intp], NDArray[np.intp]] | None
     not_covered: tuple[Fact, ...]
@@ -69,7 +77,7 @@ class LinearEffect:
     variance: ResidualVariance | None = None
     pages: tuple[str, ...] = (EFFECT_PAGE,)
     rows: PublicRows | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[AnyPremise, ...] = ()
     share: Fraction | None = None
     expected_part: float = 1.0
     bias: float = 0.0
@@ -110,10 +118,12 @@ def known_error(value: Released, variance: Released | None, cap: Fraction, extra
     )
 
 
-def release_words(
-    bounds: Bounds, with_variance: bool, names: tuple[str, str] = ("effect", "its variance")
-) -> tuple[tuple[str, str], ...]:
+def release_rows(
+    bounds: Bounds,
+    with_variance: bool,
+    quantities: tuple[AnyQuantity, AnyQuantity] = (Quantity.EFFECT, Quantity.ITS_VARIANCE),
+) -> tuple[ReleaseRow, ...]:
     """Return what a number and, where it is paid for, its variance were released with."""
-    bounds_by_name = zip(names, (bounds.estimate, bounds.variance), strict=True)
-    words = tuple((name, f"sensitivity {float(bound):.6g}") for name, bound in bounds_by_name)
-    return words if with_variance else words[:1]
+    bounds_by_quantity = zip(quantities, (bounds.estimate, bounds.variance), strict=True)
+    rows = tuple((quantity, Sensitivity(float(bound))) for quantity, bound in bounds_by_quantity)
+    return rows if with_variance else rows[:1]

@@ -39,7 +39,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.numerics.products import sums
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.methods import MATCHING
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.question import Question, adjusted_caveats
 from counterveil.results.result import Result
 from counterveil.rows.linear.residual_variance import ResidualVariance
@@ -82,7 +82,7 @@ def matched_effect(rows: PublicRows, question: Question) -> LinearEffect:
         # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
         pairs = consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True))
     return LinearEffect(
-        method=MATCHING,
+        method=Estimator.MATCHING,
         coefficients=coefficients,
         pairs=pairs,
         variance=variance,

@@ -21,8 +21,9 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Study
 from counterveil.estimators.linear.budget_split import TYPICAL_SD, Sensitivities, effect_plan
-from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, count_octaves
+from counterveil.estimators.outcome_place import ENDS, PLACE_QUANTITIES, count_octaves
 from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact, OutcomesAtEnds
+from counterveil.privacy.provenance import BudgetPart, ReleaseRow
 from counterveil.results.question import Question
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
 from counterveil.rows.linear.weighted_outcomes import NAMES
@@ -155,10 +156,12 @@ def _noise_length(plan: Plan, bounds: Sensitivities) -> float:
     return estimate_noise + sqrt(plan.noise(NAMES[1], bounds.variance).variance)
 
 
-def searched(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """Return what to say of the releases that find the place, nothing where none was planned."""
+def searched(plan: Plan) -> tuple[ReleaseRow, ...]:
+    """Return the releases that find the place, none where none was planned."""
     shares = plan.parts
-    return tuple((words, f"{shares[n]:.3g} of the budget") for n, words in PLACE_WORDS.items() if n in shares)
+    return tuple(
+        (quantity, BudgetPart(shares[name])) for name, quantity in PLACE_QUANTITIES.items() if name in shares
+    )
 
 
 def mechanisms(plan: Plan) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.noise_shape import matrix_power
 from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.provenance import Estimator, Noise, Quantity, ReleaseRow, ShapedNoise, TwoSearches
 from counterveil.results.answering import Facts
 from counterveil.results.functions import (
     TYPICAL_SD,
@@ -399,16 +400,16 @@ def _model(
     unshrunk, covariance, noise = _unshrunk(functions, before, look.weights)
     weights = posterior.weights[size:]
     tail = (BALL_TAIL - 1.0) * noise if design.pure else 0.0
-    mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
+    model_noise = Noise.BALL if design.pure else Noise.GAUSSIAN
     facts = Facts(
         study=functions.public.study,
-        method="series regression (R-learner), noise shaped to its predictions",
+        method=Estimator.SERIES,
         basis=functions.basis,
         weights=weights,
         covariance=covariance + tail,
         noise_covariance=noise,
         shrinkage=unshrunk - weights,
-        releases=_releases(mechanism),
+        releases=_releases(model_noise),
         not_covered=_NOT_COVERED,
         details={
             "rows": functions.rows,
@@ -431,13 +432,13 @@ def _mean_noise(functions: Functions, noise: Floats) -> float:
     return sqrt(max(float(np.einsum("ij,ji->", functions.plain[:size, :size], noise)), 0.0) / functions.rows)
 
 
-def _releases(mechanism: str) -> tuple[tuple[str, str], ...]:
+def _releases(noise: Noise) -> tuple[ReleaseRow, ...]:
     return (
-        ("mean outcomes of the arms", mechanism),
-        ("sizes of residuals", f"two searches of {len(search_names(''))} noisy counts each"),
-        ("squares of residuals by arm", mechanism),
-        ("a first model of outcomes and effects", f"{mechanism} in the shape of its predictions"),
-        ("effects", f"{mechanism} in the shape of their predictions"),
+        (Quantity.ARM_LEVELS, noise),
+        (Quantity.RESIDUAL_SIZES, TwoSearches(len(search_names("")))),
+        (Quantity.RESIDUAL_SQUARES, noise),
+        (Quantity.FIRST_MODEL, ShapedNoise(noise, several=False)),
+        (Quantity.EFFECTS, ShapedNoise(noise, several=True)),
     )
 
 

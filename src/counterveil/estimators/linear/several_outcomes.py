@@ -27,7 +27,16 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
-from counterveil.report.methods import DIFFERENCE_IN_MEANS
+from counterveil.privacy.provenance import (
+    AnyEstimator,
+    Bounded,
+    Estimator,
+    LessEarlierNumbers,
+    OutcomeNumbers,
+    Quantity,
+    RangePart,
+    ReleaseRow,
+)
 from counterveil.results.answering import Facts
 from counterveil.results.arms import OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Linear
@@ -61,8 +70,8 @@ class ComparedOutcomes:
         Labels of the arms whose means are released, the reference first; empty for a difference.
     share : Fraction
         Share of the budget for the variances.
-    method : str
-        Name of the method, for the answer.
+    method : Estimator or LessEarlierNumbers
+        Estimator of each outcome.
     pages : tuple of str
         Proof pages of the bounds.
     not_covered : tuple of Fact
@@ -76,7 +85,7 @@ class ComparedOutcomes:
     groups: tuple[Group, ...]
     labels: tuple[Label, ...]
     share: Fraction
-    method: str
+    method: AnyEstimator
     pages: tuple[str, ...]
     not_covered: tuple[Fact, ...]
     details: dict[str, float | str]
@@ -104,8 +113,8 @@ def outcome_effects(public: PublicData, question: Question, outcomes: Outcomes) 
         return Facts(
             released=tuple(_effects(compared, chosen, released)),
             measure=question.measure,
-            method=compared.method + (", less earlier numbers" if adjusts else ""),
-            releases=_release_words(compared, chosen),
+            method=LessEarlierNumbers(compared.method) if adjusts else compared.method,
+            releases=_releases(compared, chosen),
             not_covered=compared.not_covered,
             details=compared.details
             | slope_details(chosen)
@@ -168,7 +177,7 @@ def _plain(public: PublicData, question: Question) -> ComparedOutcomes:
             groups=(plain_group("the arms", bounds, 1, 0),),
             labels=(),
             share=difference_in_means.variance_share_of(bounds, question),
-            method=DIFFERENCE_IN_MEANS,
+            method=Estimator.DIFFERENCE_IN_MEANS,
             pages=(PAGE, difference_in_means.PAGE),
             not_covered=caveats,
             details=details,
@@ -178,7 +187,7 @@ def _plain(public: PublicData, question: Question) -> ComparedOutcomes:
         groups=tuple(plain_group(name, means[code], code) for code, name in enumerate(_BOTH)),
         labels=_BOTH,
         share=share_of(means, question),
-        method="means of both arms",
+        method=Estimator.MEANS_OF_BOTH_ARMS,
         pages=(PAGE, *ARM_PAGES),
         not_covered=caveats,
         details=details,
@@ -312,12 +321,14 @@ def _effects(
             yield OutcomeEffect(name, label, means)
 
 
-def _release_words(compared: ComparedOutcomes, outcomes: Outcomes) -> tuple[tuple[str, str], ...]:
-    words = [("moments with earlier numbers", "one row moves each by at most 1/rows")] * bool(outcomes.slopes)
+def _releases(compared: ComparedOutcomes, outcomes: Outcomes) -> tuple[ReleaseRow, ...]:
+    releases: list[ReleaseRow] = []
+    if outcomes.slopes:
+        releases.append((Quantity.EARLIER_MOMENTS, Bounded.ONE_ROW_OVER_ROWS))
+    count = len(outcomes.names)
     for group in compared.groups:
-        bound = f"each moves by at most {float(group.largest):.6g} of its range"
-        words.append((f"{len(outcomes.names)} values of {group.name}", bound))
+        releases.append((OutcomeNumbers(count, group.name), RangePart(float(group.largest))))
         if compared.share:
-            bound = f"each moves by at most {float(group.variance):.6g} of its squared range"
-            words.append((f"{len(outcomes.names)} variances of {group.name}", bound))
-    return tuple(words)
+            variances = OutcomeNumbers(count, group.name, variances=True)
+            releases.append((variances, RangePart(float(group.variance), squared=True)))
+    return tuple(releases)

@@ -33,7 +33,7 @@ from counterveil.estimators.linear.variance_choice import chosen_residual_varian
 from counterveil.estimators.linear.weighting_design import Weighted, weighted
 from counterveil.estimators.method import Prepared
 from counterveil.privacy.caveats import Caveat, Fact, LinearIn, OtherFunctions, ResidualImbalance
-from counterveil.report.methods import KNOWN_SCORES, WEIGHTING
+from counterveil.privacy.provenance import Estimator, PublicPrediction
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import Result
@@ -85,7 +85,7 @@ def weighted_effect(rows: PublicRows, question: Question) -> LinearEffect:
     pairs = covariate_pairs(ordered.treated, features) if by_row else None
     del features
     return LinearEffect(
-        method=WEIGHTING if rows.study.score is None else KNOWN_SCORES,
+        method=Estimator.WEIGHTING if rows.study.score is None else Estimator.KNOWN_SCORES,
         coefficients=coefficients,
         pairs=pairs,
         variance=variance,
@@ -173,10 +173,5 @@ def weighting_details(design: ScoredRows, weights: Weighted) -> dict[str, float 
     }
 
 
-def _remarks(settings: Weighting) -> tuple[str, ...]:
-    if settings.prediction is None:
-        return ()
-    return (
-        f"the column {settings.prediction!r} is taken as public: the guarantee is false if it was computed "
-        "from outcomes of this study",
-    )
+def _remarks(settings: Weighting) -> tuple[PublicPrediction, ...]:
+    return () if settings.prediction is None else (PublicPrediction(settings.prediction),)

@@ -18,6 +18,7 @@ from counterveil.estimators.moments.adjustment_budget import MAX_GRAM_ENTRIES, D
 from counterveil.estimators.moments.arm_chain import ArmDesign, Spending, arms_affordable, shortest
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy.caveats import Caveat, LinearScores, OutcomesAtEnds
+from counterveil.privacy.provenance import BudgetPart, Estimator, Noise, Quantity, ReleaseRow
 from counterveil.results.question import Question
 from counterveil.rows.moments.arm_grams import arms_of
 from counterveil.rows.public import PublicData
@@ -31,21 +32,18 @@ PAGES = (
 )
 # What is released, by the names of the chain.
 _RELEASES = {
-    "centre": "means and mean squares of numbers, and the share treated",
-    "features": "means and mean squares of the features, numbers rescaled",
-    "place 1": "histogram of the outcome over its range",
-    "place 2": "histogram of the outcome where the first is full",
-    "norms": "histogram of the rows' lengths",
-    "gram": "second moments of covariates and outcome in each arm",
-    "residual 1": "moments of the residuals in each arm",
-    "residual 2": "moments of the residuals in each arm",
-    "sizes": "histogram of the sizes of the scores",
-    "score": "mean and mean square of the doubly robust score",
+    "centre": Quantity.CENTRES_OF_NUMBERS,
+    "features": Quantity.CENTRES_OF_FEATURES,
+    "place 1": Quantity.OUTCOME_HISTOGRAM,
+    "place 2": Quantity.FULL_CELL_HISTOGRAM,
+    "norms": Quantity.ROW_LENGTHS,
+    "gram": Quantity.ARM_GRAMS,
+    "residual 1": Quantity.ARM_RESIDUAL_MOMENTS,
+    "residual 2": Quantity.ARM_RESIDUAL_MOMENTS,
+    "sizes": Quantity.SCORE_SIZES,
+    "score": Quantity.DOUBLY_ROBUST_SCORE,
 }
-_RELEASES_OF_MEANS = {
-    "sizes": "histogram of the sizes of weighted residuals in each arm",
-    "score": "number of rows, sum and squares of weighted residuals in each arm",
-}
+_RELEASES_OF_MEANS = {"sizes": Quantity.WEIGHTED_RESIDUAL_SIZES, "score": Quantity.WEIGHTED_RESIDUALS}
 
 
 def adjustment(public: PublicData, question: Question, settings: DoublyRobust) -> Spending:
@@ -98,7 +96,7 @@ def adjusted_facts(
         How many outcomes crowd at the ends of their range, where that was looked at.
     """
     return {
-        "method": "doubly robust with moments by arm",
+        "method": Estimator.DOUBLY_ROBUST_BY_ARM,
         "releases": _releases(chain),
         "not_covered": (
             Caveat.UNDECLARED_COVARIATES,
@@ -119,16 +117,12 @@ def _linear_scores(features: FeatureMap, *, inverse: bool) -> LinearScores:
     return LinearScores(inverse, squares, products)
 
 
-def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
-    noise = "l2-ball noise" if chain.pure else "Gaussian noise"
-    noise_of_counts = "Laplace noise" if chain.pure else noise
-    histograms = chain.histograms
-    words = _RELEASES | (_RELEASES_OF_MEANS if chain.means else {})
+def _releases(chain: ArmDesign) -> tuple[ReleaseRow, ...]:
+    noise = Noise.BALL if chain.pure else Noise.GAUSSIAN
+    noise_of_counts = Noise.LAPLACE if chain.pure else noise
+    quantities = _RELEASES | (_RELEASES_OF_MEANS if chain.means else {})
     return tuple(
-        (
-            words[name],
-            f"{float(share):.3g} of the budget; {noise_of_counts if name in histograms else noise}",
-        )
+        (quantities[name], BudgetPart(float(share), noise_of_counts if name in chain.histograms else noise))
         for name, share in chain.shares.items()
     )
 

@@ -21,6 +21,7 @@ from counterveil.data import Study
 from counterveil.estimators.method import Prepared
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
+from counterveil.privacy.provenance import LengthSensitivity, Quantity, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question
@@ -55,11 +56,8 @@ def arm_balance(public: PublicData, question: Question) -> Prepared[OverlapSumma
             count_sd=sd,
             heavy=pure,
             releases=(
-                (
-                    "counts, means and squares of both arms",
-                    f"l2 sensitivity {float(columns.sensitivity):.4g}",
-                ),
-                ("counts of both arms along the released score", "sensitivity 2"),
+                (Quantity.BALANCE_MOMENTS, LengthSensitivity(float(columns.sensitivity))),
+                (Quantity.SCORE_COUNTS, Sensitivity(2.0)),
             ),
         )
 

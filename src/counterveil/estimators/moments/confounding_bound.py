@@ -12,7 +12,7 @@ from math import sqrt
 from counterveil.estimators.moments.scaling import inner_share
 from counterveil.numerics.public_choices import LEFT_OF_TREATMENT
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
-from counterveil.report.methods import BOUNDED_CONFOUNDING
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 
@@ -29,7 +29,7 @@ def with_confounding_bound(comparison: Result, question: Question, rows: int, ka
     other_caveats = (caveat for caveat in comparison.not_covered if not confounding([caveat]))
     return replace(
         comparison,
-        method=BOUNDED_CONFOUNDING,
+        method=Estimator.BOUNDED_CONFOUNDING,
         uncertainty=replace(uncertainty, bias=bound),
         not_covered=(ConfoundingBeyond(kappa), *other_caveats),
         details=details | comparison.details,

@@ -34,7 +34,7 @@ from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
-from counterveil.report.methods import CENTRED_DIFFERENCE, UNADJUSTED_CONTRAST
+from counterveil.privacy.provenance import CentringSensitivity, Estimator, Quantity, ReleaseRow, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -173,7 +173,7 @@ def compare(
         contrast = release(gate, plan, outcomes_by_arm(gate), declared=study.treated_share, centre=centre)
         return Facts(
             **facts_of(study, question, centre, contrast),
-            method=CENTRED_DIFFERENCE if centre == POOLED else UNADJUSTED_CONTRAST,
+            method=Estimator.CENTRED_DIFFERENCE if centre == POOLED else Estimator.UNADJUSTED_CONTRAST,
             interval_target=interval_target,
         )
 
@@ -376,16 +376,16 @@ def facts_of(study: Study, question: Question, centre: str, contrast: Contrast) 
     )
 
 
-def releases(centre: str, bounds: CentredContrast) -> tuple[tuple[str, str], ...]:
-    """Return what is released, in words, with the sensitivity of each."""
+def releases(centre: str, bounds: CentredContrast) -> tuple[ReleaseRow, ...]:
+    """Return what is released, with the sensitivity of each."""
     width = float(bounds.width)
-    centres = {
-        POOLED: ("mean outcome", f"sensitivity {width / bounds.rows:.6g}; centres the contrast"),
-        ARMS: ("sums of both arms", f"sensitivity {width:.6g}; they centre the contrast"),
+    centres: dict[str, ReleaseRow] = {
+        POOLED: (Quantity.MEAN_OUTCOME, CentringSensitivity(width / bounds.rows, several=False)),
+        ARMS: (Quantity.SUMS_OF_ARMS, CentringSensitivity(width, several=True)),
     }
     return (
-        ("share treated", f"sensitivity {1 / bounds.rows:.6g}"),
+        (Quantity.SHARE_TREATED, Sensitivity(1 / bounds.rows)),
         centres[centre],
-        ("centred contrast", f"sensitivity {float(bounds.mean):.6g}"),
-        ("its second moment", f"sensitivity {float(bounds.second_moment):.6g}"),
+        (Quantity.CENTRED_CONTRAST, Sensitivity(float(bounds.mean))),
+        (Quantity.ITS_SECOND_MOMENT, Sensitivity(float(bounds.second_moment))),
     )

@@ -16,6 +16,7 @@ from counterveil.estimators.moments.learner_fit import LearnerFit, Passes, Syste
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.higher_orders import higher_functions, higher_variances
 from counterveil.privacy.caveats import Caveat, Fact, NotExpressed
+from counterveil.privacy.provenance import Estimator, Noise
 from counterveil.results.answering import Facts
 from counterveil.results.functions import CateQuestion, fall_back_to_average
 from counterveil.session import Plan
@@ -41,7 +42,7 @@ def effect_model(
     fit: LearnerFit,
     passes: Passes,
     *,
-    method: str,
+    method: Estimator,
     scale: float,
 ) -> Facts:
     """Return the fields of the model of weights that belong to basis functions times `scale`, in the outcome's units.
@@ -57,7 +58,7 @@ def effect_model(
     values = weights * unit
     covariance = errors * unit**2
     further = higher_functions(basis)
-    mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
+    release_noise = Noise.BALL if question.budget.pure else Noise.GAUSSIAN
     facts = Facts(
         study=study,
         method=method,
@@ -65,7 +66,7 @@ def effect_model(
         weights=values,
         covariance=covariance,
         noise_covariance=noise * unit**2,
-        releases=tuple((name, mechanism) for name, _ in plan.amounts),
+        releases=tuple((name, release_noise) for name, _ in plan.amounts),
         not_covered=not_covered(basis),
         details={
             "rows": system.rows,

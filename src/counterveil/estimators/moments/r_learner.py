@@ -53,6 +53,7 @@ from counterveil.estimators.moments.learner_model import PAGES, effect_model, no
 from counterveil.estimators.moments.t_learner import RESIDUAL_CLIP_SDS, SIZE, arm_system, guess
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.shrinkage import Normal, Prior, shrink
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.answering import Facts
 from counterveil.results.functions import CateModel, CateQuestion, require_gaussian, vector_plan
 from counterveil.rows.moments.arm_statistics import ArmProducts, ArmStatistics, ResidualGradient
@@ -120,7 +121,7 @@ def r_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
             system=system,
             fit=fit,
             passes=passes,
-            method="R-learner",
+            method=Estimator.R_LEARNER,
             scale=2.0 / (design.length * _BOTH),
         )
 

@@ -23,7 +23,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.report.methods import RATIOS_OF_SUMS
+from counterveil.privacy.provenance import Estimator, Quantity, ScaledSensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect
 from counterveil.results.groups import RatioResult
@@ -51,7 +51,7 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
     study = public.study
     rows = public.rows
     design = ratio_design(study, question)
-    noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
+    noise = "gaussian" if design.gaussian else "laplace"
     sums_bound = design.sums_l2 if design.gaussian else design.sums_l1
     residuals_bound = design.residuals_l2 if design.gaussian else design.residuals_l1
 
@@ -64,15 +64,12 @@ def compare_ratios(public: PublicData, question: Question) -> Prepared[RatioResu
             sizes = {"treated": treated_rows, "control": rows - treated_rows}
         return Facts(
             ratios=[Effect(name, ratio, question.level) for name, ratio in zip(ARMS, ratios, strict=True)],
-            method=RATIOS_OF_SUMS,
+            method=Estimator.RATIOS_OF_SUMS,
             releases=(
+                (Quantity.SUMS_OF_RATIOS, ScaledSensitivity(float(sums_bound), design.gaussian)),
                 (
-                    "sums of numerator and denominator of both arms",
-                    f"{norm}sensitivity {float(sums_bound):.6g}, scaled",
-                ),
-                (
-                    "sums of squared residuals of both arms",
-                    f"{norm}sensitivity {float(residuals_bound):.6g}, scaled",
+                    Quantity.SQUARED_RESIDUALS_OF_RATIOS,
+                    ScaledSensitivity(float(residuals_bound), design.gaussian),
                 ),
             ),
             not_covered=(*causal_caveats(study, question.estimand), Caveat.OWN_RATIOS),

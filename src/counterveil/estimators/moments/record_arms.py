@@ -33,6 +33,7 @@ from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Target
+from counterveil.privacy.provenance import ArmTotalChange, Bounded, Estimator, LessEarlierNumbers, Quantity
 from counterveil.results.answering import Facts
 from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
@@ -195,11 +196,13 @@ def _both(first: CellMean, second: CellMean, ends: tuple[Fraction, Fraction]) ->
 def _common_facts(study: Study, rows: int, question: Question, outcomes: Outcomes) -> dict[str, Any]:
     """Return what is said of one outcome and of several alike."""
     total, length = bounds(outcomes.weights)
-    norm = f"length {float(length):.4g}" if question.mechanism == "gaussian" else f"sum {float(total):.4g}"
-    earlier = (("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()
+    gaussian = question.mechanism == "gaussian"
+    change = ArmTotalChange(float(length if gaussian else total), length=gaussian)
+    earlier = ((Quantity.EARLIER_MOMENTS, Bounded.ONE_OVER_ROWS),) if outcomes.slopes else ()
+    means = Estimator.MEANS_OF_ALL_ARMS
     return {
-        "method": f"means of all arms{', less earlier numbers' if outcomes.slopes else ''}",
-        "releases": (*earlier, ("number, sum and squares of outcomes in every arm", f"changes of {norm}")),
+        "method": LessEarlierNumbers(means) if outcomes.slopes else means,
+        "releases": (*earlier, (Quantity.ARM_TOTALS, change)),
         "not_covered": causal_caveats(study, Estimand.ATE),
         "details": slope_details(outcomes) | {"rows": rows, "mechanism": question.mechanism},
         "interval_target": None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,

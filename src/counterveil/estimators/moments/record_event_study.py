@@ -21,7 +21,7 @@ from counterveil.estimators.moments.contrast import (
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy.caveats import SmallArms
-from counterveil.report.methods import CENTRED_DIFFERENCE
+from counterveil.privacy.provenance import Bounded, Estimator, Quantity, QuantityOf, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.arms import EventStudyResult
 from counterveil.results.effect import Effect, Linear
@@ -62,11 +62,11 @@ def record_event_study(
             place=base_period,
             outcome=study.outcome,
             earlier=before.earlier,
-            method=CENTRED_DIFFERENCE,
+            method=Estimator.CENTRED_DIFFERENCE,
             releases=(
-                ("share treated", f"sensitivity {1 / rows:.6g}"),
+                (Quantity.SHARE_TREATED, Sensitivity(1 / rows)),
                 *(
-                    (f"centre, contrast and second moment at {effect.name}", "one release_effects each")
+                    (QuantityOf(Quantity.CONTRAST_AT, effect.name), Bounded.ONE_RELEASE_EACH)
                     for effect in effects
                 ),
             ),

@@ -21,6 +21,7 @@ from counterveil.estimators.moments.scoring import Scoring, scoring
 from counterveil.inference.estimates import Known
 from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.privacy.caveats import Caveat, Fact
+from counterveil.privacy.provenance import AnyPremise, Estimator, Quantity, ReleaseRow, ScoreBudgetPart
 from counterveil.results.answering import Facts, Stored
 from counterveil.results.effect import Effect
 from counterveil.results.groups import GroupsResult
@@ -31,18 +32,15 @@ from counterveil.session import Gate
 
 Answer = TypeVar("Answer", bound=Stored)
 
-METHOD_TEXTS = {
-    "arms": "difference of the arms' means in every group",
-    "adjusted": "mean doubly robust score of every group",
-}
+_ESTIMATORS = {"arms": Estimator.MEANS_IN_GROUPS, "adjusted": Estimator.SCORES_IN_GROUPS}
 # What is released, by the name in the plan.
-_RELEASE_WORDS = {
-    "centre": "mean outcome, share treated",
-    "histogram": "histogram of the scores, for their clip",
-    "ranks": "histogram of the ranking, for its quantiles",
-    "norms": "histogram of the rows' lengths",
-    "gram": "second moments of covariates, treatment and outcome",
-    "cells": "number, sum and squares of the clipped scores in every cell",
+_QUANTITIES = {
+    "centre": Quantity.CENTRES_OF_CELLS,
+    "histogram": Quantity.SCORE_HISTOGRAM,
+    "ranks": Quantity.RANK_HISTOGRAM,
+    "norms": Quantity.ROW_LENGTHS,
+    "gram": Quantity.TREATMENT_GRAM,
+    "cells": Quantity.CELL_SCORES,
 }
 
 
@@ -56,7 +54,7 @@ def record_groups(public: PublicData, question: Question, *, layout: Layout) -> 
         return Facts(
             groups=_effects(study, question, layout, cells=cells, score=score),
             by=layout.names,
-            method=METHOD_TEXTS[question.method],
+            method=_ESTIMATORS[question.method],
             releases=score_releases(form),
             not_covered=score_caveats(study, question.method, layout.names),
             details=record_details(form),
@@ -78,7 +76,7 @@ def prepared_scores(
     *,
     answer: type[Answer],
     description: dict[str, Any],
-    remarks: tuple[str, ...] = (),
+    remarks: tuple[AnyPremise, ...] = (),
 ) -> Prepared[Answer]:
     """Return a question about scores, prepared for its releases; its pages name the noise too."""
     return Prepared(
@@ -93,14 +91,13 @@ def prepared_scores(
     )
 
 
-def score_releases(form: Scoring) -> tuple[tuple[str, str], ...]:
+def score_releases(form: Scoring) -> tuple[ReleaseRow, ...]:
     """Return what was released and what part of the budget it took."""
     shares = form.plan.parts
     return tuple(
         (
-            _RELEASE_WORDS.get(name, "moments of the outcome's residuals"),
-            f"{shares[name]:.0%} of the budget; "
-            + (f"{form.plan.kind(name).value} of pure noise" if form.pure else "Gaussian noise"),
+            _QUANTITIES.get(name, Quantity.OUTCOME_RESIDUAL_MOMENTS),
+            ScoreBudgetPart(shares[name], form.plan.kind(name).value if form.pure else None),
         )
         for name, _ in form.plan.amounts
     )

@@ -28,7 +28,15 @@ from counterveil.inference.arm_means import JointArmMeans, with_rare_events
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
-from counterveil.report.methods import changes_compared
+from counterveil.privacy.provenance import (
+    Bounded,
+    Estimator,
+    LessEarlierNumbers,
+    Quantity,
+    QuantityOf,
+    ReleaseRow,
+    Sensitivity,
+)
 from counterveil.results.answering import Facts
 from counterveil.results.arms import OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Linear
@@ -71,7 +79,9 @@ def record_effects(public: PublicData, question: Question, outcomes: Outcomes) -
                 )
             ),
             measure=question.measure,
-            method=changes_compared(slopes=bool(compared.slopes)),
+            method=LessEarlierNumbers(Estimator.CENTRED_DIFFERENCE)
+            if compared.slopes
+            else Estimator.CENTRED_DIFFERENCE,
             releases=_releases(compared, rows),
             not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
             details=slope_details(compared)
@@ -97,11 +107,13 @@ def record_effects(public: PublicData, question: Question, outcomes: Outcomes) -
     )
 
 
-def _releases(outcomes: Outcomes, rows: int) -> tuple[tuple[str, str], ...]:
+def _releases(outcomes: Outcomes, rows: int) -> tuple[ReleaseRow, ...]:
+    vectors = (Quantity.CENTRES_OF_OUTCOMES, Quantity.CONTRASTS_OF_OUTCOMES, Quantity.MOMENTS_OF_OUTCOMES)
+    count = len(outcomes.names)
     return (
-        ("share treated", f"sensitivity {1 / rows:.6g}"),
-        *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
-        *((f"{what}s of {len(outcomes.names)} outcomes", "each moves by its own bound") for what in _VECTORS),
+        (Quantity.SHARE_TREATED, Sensitivity(1 / rows)),
+        *(((Quantity.EARLIER_MOMENTS, Bounded.ONE_OVER_ROWS),) if outcomes.slopes else ()),
+        *((QuantityOf(vector, count), Bounded.OWN_BOUND_EACH) for vector in vectors),
     )
 
 

@@ -26,6 +26,7 @@ from counterveil.estimators.moments.scoring import scoring
 from counterveil.estimators.policy_gains import gains_of_rule, points_of_curve
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.provenance import MeanScore
 from counterveil.results.answering import Facts
 from counterveil.results.groups import PolicyValue, TargetingCurve
 from counterveil.results.question import Question
@@ -79,7 +80,7 @@ def record_policy(
             gains_of_rule(sums, question.level, rule.constant),
             policy=rule.name,
             cost=rule.cost,
-            method=f"mean {_doubly_robust(question)}score of those treated",
+            method=MeanScore(question.method == "adjusted", ranked=False),
             releases=score_releases(form),
             not_covered=(*score_caveats(study, question.method), *rule.fitted),
             details=record_details(form),
@@ -137,7 +138,7 @@ def record_curve(
         return Facts(
             **points_of_curve(sums, thresholds, question.level),
             cost=ranking.cost,
-            method=f"mean {_doubly_robust(question)}score of the people ranked highest",
+            method=MeanScore(question.method == "adjusted", ranked=True),
             releases=score_releases(form),
             not_covered=(
                 *score_caveats(study, question.method),
@@ -164,7 +165,3 @@ def release_thresholds(gate: Gate, ranking: RankedRows, *, bins: int, pure: bool
     running = np.maximum.accumulate(np.cumsum(np.maximum(counts, 0.0)))
     wanted = np.arange(1, bins) / bins * max(float(running[-1]), 1.0)
     return np.unique(edges[np.minimum(np.searchsorted(running, wanted), len(edges) - 1)])
-
-
-def _doubly_robust(question: Question) -> str:
-    return "doubly robust " if question.method == "adjusted" else ""

@@ -23,6 +23,7 @@ from counterveil.inference.moments import NoisyMoments
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
+from counterveil.privacy.provenance import Bounded, Quantity, ReleaseRow, ResidualClip, SquaredLength
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
@@ -33,7 +34,7 @@ from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
-_SANDWICH = ("middle of a sandwich for HC1 errors: counts of lengths, then second moments", "from counts")
+_SANDWICH: ReleaseRow = (Quantity.SANDWICH, Bounded.FROM_COUNTS)
 
 
 def regression_moments(
@@ -103,7 +104,7 @@ def _refuse_noise(design: RowPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Released:
-    """What both levels of protection release, in the same words.
+    """What both levels of protection release, under the same names.
 
     Attributes
     ----------
@@ -111,8 +112,8 @@ class _Released:
         Moments of working rows, and standard deviations of their noise.
     basis : ndarray of float64, (size, size)
         The constant and every named column as combinations of working columns.
-    releases : tuple of (str, str)
-        What was released, in words.
+    releases : tuple of (Quantity, Bounded or SquaredLength or ResidualClip)
+        What was released, and how far one row moves it.
     weighted_down : float
         The share of rows that count less.
     clipped : ClippedOutliers
@@ -124,7 +125,7 @@ class _Released:
     matrix: Floats
     noise: Floats
     basis: Floats
-    releases: tuple[tuple[str, str], ...]
+    releases: tuple[ReleaseRow, ...]
     weighted_down: float
     clipped: ClippedOutliers
     rows: WorkingRows | OutcomeRows
@@ -162,10 +163,10 @@ def _of_records(moments: ReleasedMoments) -> _Released:
     narrow = {name: float(window) for name, window, most in windows if window < most}
     clipped = ClippedOutliers(tuple(narrow), tuple(narrow.values()), in_sds=True)
     releases = (
-        ("means and squares of all columns", "l2 sensitivity by their number"),
-        ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
-        ("second moments of weighted rows, a first time", "squared length from counts"),
-        ("second moments of weighted rows", f"squared length at most {float(rows.squared_max_norm):.4g}"),
+        (Quantity.COLUMN_MOMENTS, Bounded.BY_NUMBER_OF_COLUMNS),
+        (Quantity.LENGTHS_AND_DISTANCES, Bounded.ONE_CELL_EACH),
+        (Quantity.FIRST_ROW_MOMENTS, Bounded.LENGTH_FROM_COUNTS),
+        (Quantity.ROW_MOMENTS, SquaredLength(float(rows.squared_max_norm))),
     )
     share = moments.weighted_down if rows.length < rows.longest else 0.0
     return _Released(
@@ -182,13 +183,10 @@ def _of_records(moments: ReleasedMoments) -> _Released:
 def _of_outcomes(moments: OutcomeMoments) -> _Released:
     rows = moments.rows
     releases = (
-        ("mean and mean square of the outcome", "l2 sensitivity 2 half ranges over the rows"),
-        ("counts of residuals by size, twice", "one cell each"),
-        ("moments of public columns with the outcome, a first time", "residuals from counts"),
-        (
-            "moments of public columns with residuals of the outcome",
-            f"residuals in +-{rows.clip:.4g} half ranges",
-        ),
+        (Quantity.OUTCOME_MOMENTS, Bounded.TWO_HALF_RANGES),
+        (Quantity.RESIDUAL_SIZES_TWICE, Bounded.ONE_CELL_EACH),
+        (Quantity.FIRST_OUTCOME_MOMENTS, Bounded.RESIDUALS_FROM_COUNTS),
+        (Quantity.RESIDUAL_MOMENTS, ResidualClip(rows.clip)),
     )
     place = rows.columns.singles - 1
     clip = rows.clip * rows.columns.ends[place][1]

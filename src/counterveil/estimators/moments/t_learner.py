@@ -42,6 +42,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.moment_span import MomentSpan
 from counterveil.numerics.public_choices import public_uniforms
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.answering import Facts
 from counterveil.results.functions import CateModel, CateQuestion, vector_plan
 from counterveil.rows.moments.arm_statistics import ArmProducts, ArmStatistics, ResidualGradient
@@ -104,7 +105,7 @@ def t_learner(public: PublicData, question: CateQuestion) -> Prepared[CateModel]
             system=system,
             fit=fit,
             passes=passes,
-            method="T-learner",
+            method=Estimator.T_LEARNER,
             scale=1.0 / design.length,
         )
 

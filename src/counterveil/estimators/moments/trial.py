@@ -27,6 +27,7 @@ from counterveil.estimators.moments.contrast import (
 from counterveil.estimators.moments.trial_adjustment import TrialNumbers, adjustment_is_worthwhile, split
 from counterveil.estimators.moments.trial_prediction import Prediction, learn
 from counterveil.privacy.caveats import Target
+from counterveil.privacy.provenance import Estimator, Noise, Quantity, ReleaseRow
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
@@ -43,11 +44,11 @@ _ADJUSTED_PAGES = (
     "rows/moments/free_gram.proof.md",
 )
 # What is released for the model, by the name in the plan.
-_MODEL_WORDS = {
-    "centre": "means and mean squares of covariates, treatment and outcome",
-    "norms": "histogram of the rows' lengths",
-    "model": "moments of covariates with outcomes",
-    "fit": "regression of outcomes on one direction",
+_MODEL_QUANTITIES = {
+    "centre": Quantity.CENTRES_OF_COLUMNS,
+    "norms": Quantity.ROW_LENGTHS,
+    "model": Quantity.COVARIATE_OUTCOME_MOMENTS,
+    "fit": Quantity.ONE_DIRECTION,
 }
 
 
@@ -102,11 +103,7 @@ def adjusted(public: PublicData, question: Question) -> Prepared[Result]:
         contrast = release(gate, plan, arms, declared=study.treated_share, centre=ARMS)
         facts = facts_of(study, question, ARMS, contrast)
         facts["releases"] = (*_model_releases(pure), *facts["releases"])
-        facts["method"] = (
-            "contrast adjusted for covariates"
-            if prediction.used
-            else "contrast; covariates explain too little"
-        )
+        facts["method"] = Estimator.ADJUSTED_CONTRAST if prediction.used else Estimator.UNEXPLAINED_CONTRAST
         facts["details"] |= {
             "adjusted": prediction.used,
             "features": features.size,
@@ -130,12 +127,12 @@ def adjusted(public: PublicData, question: Question) -> Prepared[Result]:
     )
 
 
-def _model_releases(pure: bool) -> tuple[tuple[str, str], ...]:
-    """Return what is released for the model, in words, with the noise of each."""
+def _model_releases(pure: bool) -> tuple[ReleaseRow, ...]:
+    """Return what is released for the model, with the noise of each."""
     if not pure:
-        return tuple((words, "Gaussian noise") for words in _MODEL_WORDS.values())
-    noise = dict.fromkeys(_MODEL_WORDS, "l2-ball") | {"norms": "Laplace"}
-    return tuple((words, f"{noise[name]} noise") for name, words in _MODEL_WORDS.items())
+        return tuple((quantity, Noise.GAUSSIAN) for quantity in _MODEL_QUANTITIES.values())
+    noise = dict.fromkeys(_MODEL_QUANTITIES, Noise.BALL) | {"norms": Noise.LAPLACE}
+    return tuple((quantity, noise[name]) for name, quantity in _MODEL_QUANTITIES.items())
 
 
 def _explained(prediction: Prediction) -> float:

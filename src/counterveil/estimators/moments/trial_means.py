@@ -17,7 +17,7 @@ from counterveil.inference.arm_means import JointArmMeans
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
-from counterveil.report.methods import CENTRED_MEANS
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.answering import Facts
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats
@@ -54,7 +54,7 @@ def trial_means(public: PublicData, question: Question) -> Prepared[MeasureResul
         return Facts(
             measure=question.measure,
             numbers=means,
-            method=CENTRED_MEANS,
+            method=Estimator.CENTRED_MEANS,
             releases=releases(POOLED, bounds),
             not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
             details={

@@ -7,10 +7,11 @@ from typing import Any, TypedDict, TypeVar
 
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
-from counterveil.estimators.outcome_place import PLACE_WORDS
+from counterveil.estimators.outcome_place import PLACE_QUANTITIES
 from counterveil.estimators.pairs.budget import Choice
 from counterveil.estimators.pairs.features import INTERACTIONS, NONLINEAR
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores, OutcomesAtEnds
+from counterveil.privacy.provenance import BudgetPart, Estimator, Noise, Quantity, ReleaseRow
 from counterveil.results.question import Question, design_says
 from counterveil.session import Kind, Plan
 
@@ -21,12 +22,12 @@ PAGES = (
     "rows/pairs/pair_moments.proof.md",
     "rows/pairs/pair_scores.proof.md",
 )
-_WORDS = PLACE_WORDS | {
-    "models": "sums of features with treatment and with outcomes of both arms",
-    "score": "sums of scores and of their squares",
-    "effects": "sums of functions of covariates with scores, and of squared scores",
+_QUANTITIES = PLACE_QUANTITIES | {
+    "models": Quantity.PAIR_MOMENTS,
+    "score": Quantity.PAIR_SCORES,
+    "effects": Quantity.FUNCTIONS_OF_SCORES,
 }
-_NOISES = {Kind.CELLS: "Laplace", Kind.NORMAL: "Gaussian", Kind.VECTOR: "l2-ball"}
+_NOISES = {Kind.CELLS: Noise.LAPLACE, Kind.NORMAL: Noise.GAUSSIAN, Kind.VECTOR: Noise.BALL}
 
 
 class Proved(TypedDict):
@@ -63,7 +64,7 @@ def provenance(
     """Return what every answer of this level says of itself; `ends` is how many outcomes crowd at those of ranges."""
     squares, products = (bool((choice.features.order == order).any()) for order in (NONLINEAR, INTERACTIONS))
     return {
-        "method": "doubly robust score with public covariates",
+        "method": Estimator.DOUBLY_ROBUST_ON_PUBLIC,
         "releases": _releases(choice.plan),
         "not_covered": tuple(
             ends if ends is not None and caveat is Caveat.CLAMPING else caveat
@@ -74,9 +75,9 @@ def provenance(
     }
 
 
-def _releases(plan: Plan) -> tuple[tuple[str, str], ...]:
+def _releases(plan: Plan) -> tuple[ReleaseRow, ...]:
     return tuple(
-        (_WORDS[name.split()[0]], f"{share:.3g} of the budget; {_NOISES[plan.kind(name)]} noise")
+        (_QUANTITIES[name.split()[0]], BudgetPart(share, _NOISES[plan.kind(name)]))
         for name, share in plan.parts.items()
     )
 

@@ -52,6 +52,7 @@ from counterveil.numerics.products import blocks
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.provenance import Estimator
 from counterveil.results.answering import Facts
 from counterveil.results.functions import (
     PLAUSIBLE,
@@ -305,7 +306,7 @@ def _model(
     )
     noise_of_effects = sqrt(float(np.trace(released.noise)))
     facts = provenance(public.study, choice, {"functions": basis.size, "noise_of_effects": noise_of_effects})
-    facts["method"] = "series regression of doubly robust scores"
+    facts["method"] = Estimator.SERIES_OF_SCORES
     facts["not_covered"] = (Caveat.NOT_POLYNOMIAL, *facts["not_covered"])
     model = Facts(
         facts,

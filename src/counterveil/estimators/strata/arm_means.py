@@ -14,7 +14,7 @@ from counterveil.estimators.strata.public_strata import public_strata, variance_
 from counterveil.inference.arm_means import IndependentArmMeans
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import StrataLeftOut
-from counterveil.report.methods import MEANS_OVER_STRATA
+from counterveil.privacy.provenance import Estimator, Quantity, QuantityOf, ReleaseRow, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
@@ -66,17 +66,17 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
             (low, high),
             strata.effective_sizes,
         )
-        releases = []
-        for bounds, mean_name, variance_name in zip(arms, _MEANS, _VARIANCES, strict=True):
-            releases += [
-                (f"{mean_name} over strata", f"sensitivity {float(bounds.effect):.6g}"),
-                (f"its {variance_name}", f"sensitivity {float(bounds.variance):.6g}"),
-            ]
+        releases: list[ReleaseRow] = []
+        for bounds, arm in zip(arms, _ARMS, strict=True):
+            mean_of_arm = QuantityOf(Quantity.MEAN_OVER_STRATA_OF, arm)
+            variance_of_arm = QuantityOf(Quantity.ITS_VARIANCE_OVER_STRATA_OF, arm)
+            releases.append((mean_of_arm, Sensitivity(float(bounds.effect))))
+            releases.append((variance_of_arm, Sensitivity(float(bounds.variance))))
         details = strata.details(question.estimand, max(arms, key=lambda arm: arm.weight))
         return Facts(
             measure=question.measure,
             numbers=numbers,
-            method=MEANS_OVER_STRATA,
+            method=Estimator.MEANS_OVER_STRATA,
             releases=tuple(releases),
             not_covered=caveats(study, StrataLeftOut(question.estimand, float(strata.limit))),
             details=details

@@ -29,7 +29,7 @@ from counterveil.estimators.strata.cut_points import StratifiedData, cut_details
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import StrataLeftOut
-from counterveil.report.methods import bounded_strata
+from counterveil.privacy.provenance import LimitedStrata, Quantity, ReleaseRow, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -66,7 +66,7 @@ def stratified(public: PublicData, question: Question) -> Prepared[Result]:
         return Facts(
             estimate=effect,
             uncertainty=_uncertainty(plan, sums, released=released, weight_kept=weight_kept, effect=effect),
-            method=bounded_strata(float(limit)),
+            method=LimitedStrata(float(limit)),
             releases=_releases(sums, data),
             not_covered=caveats(public.study, StrataLeftOut(question.estimand, float(limit))),
             details={
@@ -137,12 +137,12 @@ def _uncertainty(
     )
 
 
-def _releases(sums: BoundedEffect, data: StratifiedData) -> tuple[tuple[str, str], ...]:
+def _releases(sums: BoundedEffect, data: StratifiedData) -> tuple[ReleaseRow, ...]:
     rows = sums.bounds.rows
     width = float(sums.width)
     return (
         *data.releases,
-        ("sum of stratum effects / n", f"sensitivity {float(sums.bounds.effect) * width / rows:.6g}"),
-        ("sum of stratum weights / n", f"sensitivity {float(sums.bounds.weight) / rows:.6g}"),
-        ("variance of the former", f"sensitivity {float(sums.bounds.variance) * width**2 / rows**2:.6g}"),
+        (Quantity.STRATUM_EFFECTS, Sensitivity(float(sums.bounds.effect) * width / rows)),
+        (Quantity.STRATUM_WEIGHTS, Sensitivity(float(sums.bounds.weight) / rows)),
+        (Quantity.VARIANCE_OF_FORMER, Sensitivity(float(sums.bounds.variance) * width**2 / rows**2)),
     )

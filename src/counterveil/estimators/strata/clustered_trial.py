@@ -32,6 +32,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.provenance import Clustered, Estimator, Quantity, ReleaseRow, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import Result
@@ -42,6 +43,9 @@ from counterveil.session import Gate, Kind, Plan
 from counterveil.settings import Trial
 
 CLUSTER_PAGE = "rows/strata/cluster_cells.proof.md"
+# Counts of people and sums of outcomes that are released.
+_BY_CLUSTER = Quantity.PEOPLE_BY_CLUSTER, Quantity.OUTCOMES_BY_CLUSTER
+_BY_GROUP_AND_CLUSTER = Quantity.PEOPLE_BY_GROUP_AND_CLUSTER, Quantity.OUTCOMES_BY_GROUP_AND_CLUSTER
 # The part of the budget for the counts: sums are centred on the middle of the range, where counts matter little.
 _FOR_COUNTS = Fraction(1, 3)
 # The most noise of an arm's number of people, as a part of it, that a comparison is expected to have before anything is
@@ -71,7 +75,7 @@ class ClusterSums:
         Parts of the budget for counts and sums.
     totals : ClusterTotals
         Counts and sums of all cells.
-    releases : tuple of (str, str)
+    releases : tuple of (Quantity, Sensitivity)
         What was released, as a result lists it.
     details : dict
         Public numbers for a result.
@@ -80,7 +84,7 @@ class ClusterSums:
     question: Question
     plan: Plan
     totals: ClusterTotals
-    releases: tuple[tuple[str, str], ...]
+    releases: tuple[ReleaseRow, ...]
     details: dict[str, float | str]
 
     def release(self, gate: Gate) -> list[ClusterDifference]:
@@ -118,11 +122,8 @@ def cluster_sums(public: PublicData, question: Question, groups: Layout | None =
     )
     count = 1 if groups is None else groups.public
     _refuse_small(study, cells, rows // count, float(plan.amount("counts", Kind.CELLS)))
-    by = "by cluster and arm" if count == 1 else "by group, cluster and arm"
-    releases = (
-        (f"number of people {by}", "sensitivity 2"),
-        (f"sums of outcomes {by}", f"sensitivity {float(width):.6g}"),
-    )
+    people, outcomes = _BY_CLUSTER if count == 1 else _BY_GROUP_AND_CLUSTER
+    releases = ((people, Sensitivity(2.0)), (outcomes, Sensitivity(float(width))))
     control, treated = cells.by_arm
     details: dict[str, float | str] = {"rows": rows, "clusters": cells.clusters, "mechanism": "laplace"}
     if cluster.assigned:
@@ -148,11 +149,10 @@ def clustered_trial(public: PublicData, question: Question) -> Prepared[Result]:
 
     def estimate(gate: Gate) -> Facts:
         (difference,) = sums.release(gate)
-        by = f"standard error clustered by {cluster.column}, {sums.totals.cells.clusters} clusters"
         return Facts(
             estimate=difference.effect,
             uncertainty=difference.uncertainty,
-            method=f"comparison of means; {by}",
+            method=Clustered(Estimator.COMPARISON_OF_MEANS, cluster.column, sums.totals.cells.clusters),
             releases=sums.releases,
             not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
             details=sums.details
@@ -255,8 +255,11 @@ def _refuse_small(study: Study, cells: ClusterArms, rows: int, epsilon: float) -
     fewest = min(cells.by_arm)
     needed = _FEWEST if study.cluster.assigned else 2 * _FEWEST
     if fewest < needed:
-        arms = " in each arm" if study.cluster.assigned else ""
-        raise too_few_clusters(study.cluster.column, f"at least {needed} clusters{arms}", f"{fewest}")
+        raise too_few_clusters(
+            study.cluster.column,
+            f"at least {needed} clusters{' in each arm' if study.cluster.assigned else ''}",
+            f"{fewest}",
+        )
     arm = rows * fewest / len(cells.arm)
     noise = sqrt(_COUNT_VARIANCE * fewest) / epsilon / arm
     if noise > _EXPECTED_NOISE:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Layout, Range, Study
 from counterveil.errors import refusal
+from counterveil.privacy.provenance import Bounded, ReleaseRow
 from counterveil.rows.public import PublicData
 from counterveil.rows.strata.counted import BinnedRows, StratifiedRows, binned_rows, stratified_rows
 from counterveil.session import Gate, Kind
@@ -125,9 +126,9 @@ class StratifiedData:
         return ("laplace",) if self.cut_points else ()
 
     @property
-    def releases(self) -> tuple[tuple[str, str], ...]:
+    def releases(self) -> tuple[ReleaseRow, ...]:
         """The releases of cut points, as a result lists them."""
-        return tuple((cuts.release, "histogram, sensitivity 2") for cuts in self.cut_points)
+        return tuple((cuts.release, Bounded.HISTOGRAM) for cuts in self.cut_points)
 
     @property
     def kinds(self) -> dict[str, Kind]:

@@ -13,7 +13,7 @@ from counterveil.estimators.strata.public_strata import public_strata, variance_
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import StrataLeftOut
-from counterveil.report.methods import STRATIFIED
+from counterveil.privacy.provenance import Estimator, Quantity, Sensitivity
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -49,10 +49,10 @@ def stratified_outcome(public: PublicData, question: Question) -> Prepared[Resul
         return Facts(
             estimate=float(effect),
             uncertainty=with_rare_events(plain, study.outcome_range, strata.effective_sizes),
-            method=STRATIFIED,
+            method=Estimator.STRATIFIED,
             releases=(
-                ("average of stratum effects", f"sensitivity {float(bounds.effect):.6g}"),
-                ("its variance", f"sensitivity {float(bounds.variance):.6g}"),
+                (Quantity.STRATUM_AVERAGE, Sensitivity(float(bounds.effect))),
+                (Quantity.ITS_VARIANCE, Sensitivity(float(bounds.variance))),
             ),
             not_covered=caveats(study, StrataLeftOut(question.estimand, float(strata.limit))),
             details=details | {"budget": plan.shares, "mechanism": question.mechanism},
