@@ -1,4 +1,12 @@
-"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md."""
+"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md.
+
+    average = sum_j w_j b_j,    error = N(0, sum_j w_j^2 v_j) + sum_j w_j X_j,    sum_j w_j = 1,
+
+with v_j the sampling variance of site j's estimate b_j and X_j its privacy noise; a bound on the bias is the weighted
+mean of the sites' bounds. Random effects add tau^2 sum_j w_j^2, and are judged by how far sites lie apart
+(`between_sites.py`); intervals are then no shorter than either says. Everything is in units of the estimate, from
+released and public numbers.
+"""
 
 from __future__ import annotations
 
