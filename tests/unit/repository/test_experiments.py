@@ -11,7 +11,7 @@ def counted(name, number, *, seeds):
 
 asked: list[object] = []
 TABLES = {
-    "counts": Table(columns=("name", "number|.2f", "draws"), cells=[("a", 1.0), ("b", 2 / 3)], row=counted),
+    "counts": Table(columns=("name", "number :.2f", "draws"), cells=[("a", 1.0), ("b", 2 / 3)], row=counted),
     "other": Table(
         columns=("name", "number"), cells=[()], row=lambda seeds: [["x", 1], ["y", 2]], apart=True
     ),
