@@ -11,7 +11,7 @@ arguments), and which function computes the row of a cell from the seeds of its 
 and has this command line:
 
     --only TABLE ...   these tables; all but those that are `apart` by default
-    --cells WORD ...   cells one of whose arguments holds one of these words
+    --cells WORD ...   cells one of whose arguments is one of these numbers, or holds one of these words
     --draws N          draws of a cell; every table has a number of its own
     --seed N           the first seed; every table has one of its own
     --quick            two draws of the first cell of every table
@@ -207,7 +207,12 @@ class Asked:
 
 
 def _named(cell: Cell, words: Sequence[str]) -> bool:
-    return any(word.lower() in str(part).lower() for word in words for part in cell)
+    """Return whether a word is one of the cell's numbers, or part of the text of another argument."""
+    return any(
+        word == str(part) if isinstance(part, int | float) else word.lower() in str(part).lower()
+        for word in words
+        for part in cell
+    )
 
 
 def run(
