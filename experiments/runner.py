@@ -225,6 +225,7 @@ def run(
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    here = Path(str(sys.modules["__main__"].__file__)).parent
     parser.add_argument("--only", nargs="+", choices=list(tables), metavar="TABLE", help=", ".join(tables))
     parser.add_argument("--cells", nargs="+", default=[], metavar="WORD", help="cells that hold one of these")
     parser.add_argument("--draws", type=int, help="draws of a cell")
@@ -235,7 +236,7 @@ def run(
         "--out",
         type=Path,
         nargs="?",
-        const=Path(str(sys.modules["__main__"].__file__)).parent,
+        const=here,
         help="folder for cells, CSV and the page",
     )
     parser.add_argument("--print", action="store_true", help="print what the folder has")
