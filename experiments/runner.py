@@ -16,7 +16,7 @@ and has this command line:
     --seed N           the first seed; every table has one of its own
     --quick            two draws of the first cell of every table
     --jobs N           processes; cells run side by side, and are printed in their order
-    --out FOLDER       where finished cells, a CSV of each table and the page RESULTS.md are kept; a second call makes
+    --out [FOLDER]     where finished cells, a CSV of each table and the page RESULTS.md are kept; a second call makes
                        what is missing
     --print            make no cells, print those that the folder has
 
@@ -32,6 +32,7 @@ import csv
 import io
 import json
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, dataclass, fields
@@ -219,12 +220,12 @@ def run(
     description: str | None,
     tables: Mapping[str, Table],
     arguments: Sequence[str] | None = None,
-    folder: Path | None = None,
 ) -> None:
-    """Make and print the tables that the command line asks for; `folder` is where `--out` is without a name."""
+    """Make and print the tables that the command line asks for; `--out` without a name is the experiment's folder."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    here = Path(str(sys.modules["__main__"].__file__)).parent
     parser.add_argument("--only", nargs="+", choices=list(tables), metavar="TABLE", help=", ".join(tables))
     parser.add_argument("--cells", nargs="+", default=[], metavar="WORD", help="cells that hold one of these")
     parser.add_argument("--draws", type=int, help="draws of a cell")
@@ -232,7 +233,11 @@ def run(
     parser.add_argument("--quick", action="store_true", help="two draws of the first cell of every table")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
-        "--out", type=Path, nargs="?", const=folder or Path(), help="folder for cells, CSV and the page"
+        "--out",
+        type=Path,
+        nargs="?",
+        const=here,
+        help="folder for cells, CSV and the page",
     )
     parser.add_argument("--print", action="store_true", help="print what the folder has")
     given = parser.parse_args(arguments)

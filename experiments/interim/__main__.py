@@ -9,7 +9,6 @@ folder writes decisions.csv.
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -83,4 +82,4 @@ TABLES = {
 }
 
 if __name__ == "__main__":
-    run(__doc__, TABLES, folder=Path(__file__).parent)
+    run(__doc__, TABLES)

@@ -7,8 +7,6 @@ more site: 200 draws take 3 minutes, and `--out` the folder writes heterogeneity
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from experiments.pooling import differing, heterogeneity
 from experiments.pooling.simulation import Cell, simulate
 from experiments.runner import Row, Table, run
@@ -48,4 +46,4 @@ TABLES = {
 }
 
 if __name__ == "__main__":
-    run(__doc__, TABLES, folder=Path(__file__).parent)
+    run(__doc__, TABLES)

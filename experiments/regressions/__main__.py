@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,4 +154,4 @@ TABLES = {
 }
 
 if __name__ == "__main__":
-    run(__doc__, TABLES, folder=Path(__file__).parent)
+    run(__doc__, TABLES)
