@@ -220,11 +220,11 @@ def ours(data: Any, name: str) -> float:
     if name == "ours 1":
         os.environ["COUNTERVEIL_CORES"] = "1"
     import counterveil as cv
-    from counterveil.data import batches, spark, table
+    from counterveil.data import batches, spark, spool, table
     from counterveil.datasets import synth
 
     _jobs.PASSES[0] = 1  # rows are read and encoded once
-    for kind in (table.Table, batches.SpooledRows, batches.StreamedRows, spark.SparkRows):
+    for kind in (table.Table, spool.SpooledRows, batches.StreamedRows, spark.SparkRows):
         kind.run = _jobs.counted(kind.run)
     words = {"protects": "record", "epsilon": 1, "delta": "1e-10", "method": "doubly_robust"}
     return cv.ate(data, synth(seed=0, n=1000, covariates=COVARIATES).study, **words).estimate

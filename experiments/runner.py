@@ -3,7 +3,7 @@
 A `Table` says what its columns are, which cells it has (designs crossed with methods and budgets, as tuples of
 arguments), and which function computes the row of a cell from the seeds of its draws. A module ends in
 
-    TABLES = {"coverage": Table(columns=(...), cells=[...], row=coverage)}
+    TABLES = {"coverage": Table(columns="design | coverage :.3f", cells=[...], row=coverage)}
 
     if __name__ == "__main__":
         run(__doc__, TABLES)
@@ -11,7 +11,7 @@ arguments), and which function computes the row of a cell from the seeds of its 
 and has this command line:
 
     --only TABLE ...   these tables; all but those that are `apart` by default
-    --cells WORD ...   cells one of whose arguments holds one of these words
+    --cells WORD ...   cells one of whose arguments is one of these numbers, or holds one of these words
     --draws N          draws of a cell; every table has a number of its own
     --seed N           the first seed; every table has one of its own
     --quick            two draws of the first cell of every table
@@ -58,8 +58,9 @@ class Table:
 
     Parameters
     ----------
-    columns : sequence of str
-        Titles, each with a format of its values after a bar where they are not shown as they are: "coverage|.3f".
+    columns : str or sequence of str
+        Titles, as they stand above the table: "design | coverage :.3f | width :.4g". A value is shown as it is, or in
+        the format behind the colon.
     cells : iterable of tuple, or callable that returns one
         Arguments of `row`, cell by cell. A callable is called when the table is asked for, so that a table of data
         that are not there stops nothing else.
@@ -75,7 +76,7 @@ class Table:
         Returns lines that are printed below, from all rows of the table: values, or texts where they come from a CSV.
     """
 
-    columns: Sequence[str]
+    columns: str | Sequence[str]
     cells: Iterable[Cell] | Callable[[], Iterable[Cell]]
     row: Callable[..., Any]
     title: str = ""
@@ -87,7 +88,12 @@ class Table:
     @property
     def titles(self) -> list[str]:
         """The names of the columns."""
-        return [column.partition("|")[0] for column in self.columns]
+        return [title for title, _ in self._columns]
+
+    @property
+    def _columns(self) -> list[tuple[str, str]]:
+        columns = self.columns.split(" | ") if isinstance(self.columns, str) else self.columns
+        return [(title, form) for title, _, form in (column.partition(" :") for column in columns)]
 
     def listed(self) -> list[Cell]:
         """Return all cells."""
@@ -100,11 +106,11 @@ class Table:
 
     def heading(self) -> list[str]:
         """Return the first two lines in Markdown."""
-        return [f"| {' | '.join(self.titles)} |", "|" + "---|" * len(self.columns)]
+        return [f"| {' | '.join(self.titles)} |", "|" + "---|" * len(self.titles)]
 
     def line(self, row: Row) -> str:
         """Return a row in Markdown; missing values at its end are empty."""
-        formats = [column.partition("|")[2] for column in self.columns]
+        formats = [form for _, form in self._columns]
         values = [*row, *[""] * (len(formats) - len(row))]
         shown = (formatted(value, form) for value, form in zip(values, formats, strict=True))
         return f"| {' | '.join(shown)} |"
@@ -201,7 +207,12 @@ class Asked:
 
 
 def _named(cell: Cell, words: Sequence[str]) -> bool:
-    return any(word.lower() in str(part).lower() for word in words for part in cell)
+    """Return whether a word is one of the cell's numbers, or part of the text of another argument."""
+    return any(
+        word == str(part) if isinstance(part, int | float) else word.lower() in str(part).lower()
+        for word in words
+        for part in cell
+    )
 
 
 def run(

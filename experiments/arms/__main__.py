@@ -271,25 +271,23 @@ def _asked(study: cv.Study, data: dict[str, np.ndarray], seed: int) -> cv.result
 TABLES = {
     "coverage": Table(
         columns=(
-            *("design", "1 - 0|.3f", "2 - 0|.3f", "all pairs|.3f", "size|.3f"),
-            *("length, 1 - 0|.3f", "2 - 0|.3f"),
+            "design | 1 - 0 :.3f | 2 - 0 :.3f | all pairs :.3f | size :.3f | length, 1 - 0 :.3f | 2 - 0 :.3f"
         ),
         cells=[(name,) for name in DESIGNS],
         row=coverage,
     ),
     "observational": Table(
         columns=(
-            *("study", "budget", "1 - 0|.3f", "2 - 0|.3f", "size|.3f"),
-            *("RMSE, 1 - 0|.3g", "2 - 0|.3g", "AIPW", "two at a time", "zero"),
-            *("length, 1 - 0|.2f", "2 - 0|.2f", "two at a time"),
+            "study | budget | 1 - 0 :.3f | 2 - 0 :.3f | size :.3f | RMSE, 1 - 0 :.3g | 2 - 0 :.3g | "
+            "AIPW | two at a time | zero | length, 1 - 0 :.2f | 2 - 0 :.2f | two at a time"
         ),
         cells=[(name, delta) for name in OBSERVED for delta in (1e-6, 0)],
         row=observational,
     ),
     "pairs": Table(
         columns=(
-            *("n|,", "epsilon", "budget", "outcome", "coverage, AIPW", "size, AIPW"),
-            *("length|.2f", "one at a time|.2f", "RMSE|.3g", "zero|.3g"),
+            "n :, | epsilon | budget | outcome | coverage, AIPW | size, AIPW | length :.2f | "
+            "one at a time :.2f | RMSE :.3g | zero :.3g"
         ),
         cells=[(*size, delta) for size in ((4000, 4), (20_000, 1)) for delta in (1e-6, 0)],
         row=pairs,

@@ -97,7 +97,7 @@ def row(design: str, rows: int, method: str, *, seeds: range) -> list[Row]:
 def table(design: str, rows: int) -> Table:
     """Return the table of a design and size."""
     return Table(
-        columns=("method", *(f"epsilon {epsilon:g}|.3g" for epsilon in EPSILONS)),
+        columns=("method", *(f"epsilon {epsilon:g} :.3g" for epsilon in EPSILONS)),
         cells=[(method,) for method in METHODS],
         row=partial(row, design, rows),
         title=f"**{design}, n = {rows:,}** (mean PEHE; in brackets the number of studies)",

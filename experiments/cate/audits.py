@@ -100,7 +100,7 @@ def twice(_: list[Row]) -> Iterator[str]:
 
 
 TABLE = Table(
-    columns=("release", "claimed epsilon|g", "true epsilon, at least", "shift in sd of the noise|.3g"),
+    columns="release | claimed epsilon :g | true epsilon, at least | shift in sd of the noise :.3g",
     cells=[(ceiling,), (finite_rows,), (kernel_rows,), (seed_rows,)],
     row=bounds,
     title="{draws} releases from each data set.",

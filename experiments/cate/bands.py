@@ -49,8 +49,7 @@ def draw(design: str, method: str, *, seed: int, rows: int = ROWS, epsilon: floa
 
 TABLE = Table(
     columns=(
-        *("design", "method", "pointwise|.3f", "width|.3g", "simultaneous|.3f", "width|.3g"),
-        "error (PEHE)|.3g",
+        "design | method | pointwise :.3f | width :.3g | simultaneous :.3f | width :.3g | error (PEHE) :.3g"
     ),
     cells=[(design, method) for design in DESIGNS for method in METHODS],
     row=of_draws(

@@ -106,8 +106,8 @@ def _error(effects: Floats, truth: Floats) -> float:
 
 TABLE = Table(
     columns=(
-        *("protects", "effects", "rows|,", "epsilon|g", "PEHE|.1f", "one number|.1f", "least squares|.1f"),
-        *("function|.2f", "coverage|.3f", "half|.0f"),
+        "protects | effects | rows :, | epsilon :g | PEHE :.1f | one number :.1f | "
+        "least squares :.1f | function :.2f | coverage :.3f | half :.0f"
     ),
     cells=list(product(("record", "outcome"), SURFACES, (1000, 4000, 20_000), (1.0, 4.0))),
     row=row,

@@ -63,7 +63,7 @@ def row(name: str, value: Any, module: Any, *, seeds: range) -> Row:
 
 
 TABLE = Table(
-    columns=("number", "value", *(f"{design}, n = {rows:,}|.3g" for design, rows, _ in CELLS)),
+    columns=("number", "value", *(f"{design}, n = {rows:,} :.3g" for design, rows, _ in CELLS)),
     cells=[
         ("as they are", "", None),
         *((name, value, module) for module, name, values in TRIED for value in values),

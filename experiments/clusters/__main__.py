@@ -70,8 +70,8 @@ def table(cells: list[Cell]) -> Table:
     """Return a table of coverage."""
     return Table(
         columns=(
-            *("protects", "design", "clusters", "size", "sizes", "ICC|g", "method", "epsilon|g"),
-            *("coverage|.3f", "width|.3f", "error|.3f", "by row: coverage|.3f", "width|.3f"),
+            "protects | design | clusters | size | sizes | ICC :g | method | epsilon :g | "
+            "coverage :.3f | width :.3f | error :.3f | by row: coverage :.3f | width :.3f"
         ),
         cells=list(enumerate(cells)),
         row=coverage,

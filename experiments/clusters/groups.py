@@ -80,8 +80,8 @@ def row(place: int, cell: Cell, *, seeds: range) -> Row:
 
 TABLE = Table(
     columns=(
-        *("protects", "epsilon|g", "clusters", "size", "ICC|g", "groups"),
-        *("coverage", "half-width", "simultaneous|.3f"),
+        "protects | epsilon :g | clusters | size | ICC :g | groups | coverage | half-width | "
+        "simultaneous :.3f"
     ),
     cells=list(enumerate(CELLS)),
     row=row,

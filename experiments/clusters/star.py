@@ -52,8 +52,8 @@ def answer(unit: str, protects: str, clusters: dict[str, Any], epsilon: float, *
 
 TABLE = Table(
     columns=(
-        *("protects", "clusters", "epsilon|g", "effect|.2f", "95 % interval"),
-        *("std. error from sampling|.2f", "noise|.2f"),
+        "protects | clusters | epsilon :g | effect :.2f | 95 % interval | "
+        "std. error from sampling :.2f | noise :.2f"
     ),
     cells=[(*question, epsilon) for question in QUESTIONS for epsilon in (0.5, 2.0)],
     row=answer,

@@ -41,8 +41,8 @@ def shapes(place: int, shape: str, epsilon: float, *, seeds: range) -> Row:
 TABLES = {
     "coverage": Table(
         columns=(
-            *("protects", "outcome", "rows", "treated|.0%", "epsilon|g", "delta|g"),
-            *("coverage|.3f", "width|.4f", "width without noise|.4f", "its coverage|.3f"),
+            "protects | outcome | rows | treated :.0% | epsilon :g | delta :g | coverage :.3f | "
+            "width :.4f | width without noise :.4f | its coverage :.3f"
         ),
         cells=list(enumerate(CELLS)),
         row=coverage,
@@ -51,8 +51,8 @@ TABLES = {
     ),
     "answers": Table(
         columns=(
-            *("data", "epsilon|g", "answers", "as 0", "least sampling error|.3g", "median|.3g"),
-            *("mean length|.4g", "shortest|.2f"),
+            "data | epsilon :g | answers | as 0 | least sampling error :.3g | median :.3g | "
+            "mean length :.4g | shortest :.2f"
         ),
         cells=QUESTIONS,
         row=answers,
@@ -60,7 +60,7 @@ TABLES = {
         first_seed=0,
     ),
     "shapes": Table(
-        columns=("outcome", "epsilon|g", "trials", "coverage|.3f", "mean length|.4g"),
+        columns="outcome | epsilon :g | trials | coverage :.3f | mean length :.4g",
         cells=[(place, *cell) for place, cell in enumerate(product(SHAPES, (0.5, 2.0)))],
         row=shapes,
         draws=400,

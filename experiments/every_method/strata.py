@@ -58,7 +58,7 @@ def row(n: int, d: int, epsilon: str, *, seeds: range) -> Row:
 
 TABLES = {
     "strata": Table(
-        columns=("rows|,", "strata", "rows a stratum|.3g", "epsilon", *METHODS),
+        columns=("rows :,", "strata", "rows a stratum :.3g", "epsilon", *METHODS),
         cells=list(product((1000, 4000), (7, 8, 9, 10), ("0.5", "1", "4"))),
         row=row,
         draws=6,

@@ -155,7 +155,7 @@ TABLES = {
         first_seed=40_000,
     ),
     "rule": runner.Table(
-        columns=("delta", "features", *(f"{epsilon}|," for epsilon in EPSILONS)),
+        columns=("delta", "features", *(f"{epsilon} :," for epsilon in EPSILONS)),
         cells=list(product(("0", "1e-6"), (1, 5, 20, 50))),
         row=rule,
         apart=True,

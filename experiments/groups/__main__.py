@@ -163,8 +163,8 @@ def _beyond(row: Row, threshold: float) -> float:
 TABLES = {
     "groups": Table(
         columns=(
-            *("design", "form", "coverage|.3f", "worst group|.3f", "all groups|.3f"),
-            *("median width|.3f", "worst mean error|.3f"),
+            "design | form | coverage :.3f | worst group :.3f | all groups :.3f | "
+            "median width :.3f | worst mean error :.3f"
         ),
         cells=[(row,) for row in ROWS],
         row=groups,
@@ -173,8 +173,8 @@ TABLES = {
     ),
     "policies": Table(
         columns=(
-            *("design", "- nobody|.3f", "- everybody|.3f", "all - none|.3f"),
-            *("width|.3f", "width|.3f", "width|.3f", "band of curve|.3f"),
+            "design | - nobody :.3f | - everybody :.3f | all - none :.3f | width :.3f | width :.3f | "
+            "width :.3f | band of curve :.3f"
         ),
         cells=[(row,) for row in ROWS if row.method == "auto"],
         row=policies,
@@ -183,8 +183,8 @@ TABLES = {
     ),
     "shapes": Table(
         columns=(
-            *("outcome", "rows|,", "delta|g", "share", "form", "width|.2f", "rmse|.2f", "coverage|.3f"),
-            *("table's|.2f", "its rmse|.2f", "its coverage|.3f"),
+            "outcome | rows :, | delta :g | share | form | width :.2f | rmse :.2f | coverage :.3f | "
+            "table's :.2f | its rmse :.2f | its coverage :.3f"
         ),
         cells=[
             (shape, rows, 1.0, *declared)

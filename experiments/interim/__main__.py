@@ -71,8 +71,8 @@ def row(rows: list[int], level: str, epsilon: float, effect: float, spending: st
 TABLES = {
     "looks": Table(
         columns=(
-            *("rows", "protects", "epsilon", "effect", "spending"),
-            *("planned: all|.3f", "reported|.3f", "each 95 %: all|.3f", "reported|.3f"),
+            "rows | protects | epsilon | effect | spending | planned: all :.3f | reported :.3f | "
+            "each 95 %: all :.3f | reported :.3f"
         ),
         cells=list(product(ROWS, METHOD, (1, 6), (0.0, 0.1), ("obrien_fleming", "pocock"))),
         row=row,

@@ -68,7 +68,7 @@ def row(design: tuple[Any, ...], protects: str, *, seeds: range) -> list[Row]:
 
 
 TABLE = Table(
-    columns=("design", "n", "protects", "draws", "what", "noninferiority or coverage", "equivalence"),
+    columns="design | n | protects | draws | what | noninferiority or coverage | equivalence",
     cells=[(design, protects) for design in DESIGNS for protects in ("outcome", "record")],
     row=row,
     apart=True,

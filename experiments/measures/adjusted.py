@@ -66,7 +66,7 @@ def coverage(name: str, *, seeds: range) -> Row:
 
 
 TABLE = Table(
-    columns=("design", "coverage|.3f", "size|.3f", "length|.3f"),
+    columns="design | coverage :.3f | size :.3f | length :.3f",
     cells=[(name,) for name in DESIGNS],
     row=coverage,
 )

@@ -19,7 +19,7 @@ _ENDLESS = 1e12
 # How many intervals lengths are the median of.
 _MEASURED = 25
 
-COLUMNS = ("ratio|.3f", "odds ratio|.3f", "no upper end|.1%", "median length|.2f")
+COLUMNS = ("ratio :.3f", "odds ratio :.3f", "no upper end :.1%", "median length :.2f")
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,7 @@ def noise(epsilon: float, delta: str, count: int, *, seeds: range) -> Row:
 
 TABLE = Table(
     columns=(
-        *("protects", "outcomes", "correlation", "budget"),
-        *("one by one|.3f", "all at once|.3f", "median length|.3f"),
+        "protects | outcomes | correlation | budget | one by one :.3f | all at once :.3f | median length :.3f"
     ),
     cells=[
         (cell, *asked)
@@ -91,10 +90,7 @@ TABLE = Table(
     first_seed=0,
 )
 NOISE = Table(
-    columns=(
-        *("epsilon", "budget", "k", "noise of each / noise of one|.2f"),
-        *("/ root of k|.2f", "k requests|.2f"),
-    ),
+    columns=("epsilon | budget | k | noise of each / noise of one :.2f | / root of k :.2f | k requests :.2f"),
     cells=list(product((0.5, 1, 4), ("0", "1e-6"), COUNTS)),
     row=noise,
 )

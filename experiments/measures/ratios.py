@@ -150,7 +150,7 @@ def _asked(people: dict[str, np.ndarray], protects: str, epsilon: float, seed: i
 def table(cells: Iterable[tuple[Any, ...]], **more: Any) -> Table:
     """Return a table of numbered cells."""
     return Table(
-        columns=("protects", "risk|.2f", "treated|.0%", "rows|,", "epsilon", *COLUMNS),
+        columns=("protects", "risk :.2f", "treated :.0%", "rows :,", "epsilon", *COLUMNS),
         cells=list(cells),
         row=coverage,
         **more,

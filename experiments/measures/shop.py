@@ -51,7 +51,7 @@ def shop(*, seeds: range) -> list[Row]:
 
 
 TABLE = Table(
-    columns=("measure", "outcome and arm", "estimate|.4g", "95%, from|.4g", "to|.4g"),
+    columns="measure | outcome and arm | estimate :.4g | 95%, from :.4g | to :.4g",
     cells=[()],
     row=shop,
     draws=1,

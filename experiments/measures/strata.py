@@ -36,7 +36,7 @@ def coverage(cell: int, rows: int, epsilon: float, *, seeds: range) -> Row:
 
 
 TABLE = Table(
-    columns=("rows|,", "epsilon", *COLUMNS),
+    columns=("rows :,", "epsilon", *COLUMNS),
     cells=[(cell, *asked) for cell, asked in enumerate(product((500, 5000), (0.5, 4.0)))],
     row=coverage,
     first_seed=400_000,

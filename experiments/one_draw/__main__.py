@@ -26,8 +26,7 @@ def row(sizes: tuple[int, int], epsilon: float, *, seeds: range) -> Row:
 TABLES = {
     "variances": Table(
         columns=(
-            *("treated", "control", "epsilon|g", "one Laplace draw|.3f"),
-            "one staircase draw (default)|.3f",
+            "treated | control | epsilon :g | one Laplace draw :.3f | one staircase draw (default) :.3f"
         ),
         cells=list(product(((500, 500), (185, 260), (100, 900)), (0.25, 1, 2, 4))),
         row=row,

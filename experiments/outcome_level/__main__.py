@@ -58,13 +58,13 @@ def averages(rows: list[Row]) -> Iterator[str]:
         yield ""
 
 
-AVERAGES = Table(columns=("method", *(f"{epsilon:g}|.3f" for epsilon in EPSILONS)), cells=[], row=errors)
+AVERAGES = Table(columns=("method", *(f"{epsilon:g} :.3f" for epsilon in EPSILONS)), cells=[], row=errors)
 
 
 def table(groups: dict[str, list[tuple[str, int]]], *, apart: bool) -> Table:
     """Return the table of groups of instances."""
     return Table(
-        columns=("instances", "error", "method", *(f"{epsilon:g}|.3f" for epsilon in EPSILONS)),
+        columns=("instances", "error", "method", *(f"{epsilon:g} :.3f" for epsilon in EPSILONS)),
         cells=list(groups.items()),
         row=errors,
         apart=apart,

@@ -1,4 +1,4 @@
-"""What is left unbalanced with many rows: `python -m experiments.outcome_level.many_rows [--rows N ...]`.
+"""What is left unbalanced with many rows: `python -m experiments.outcome_level.many_rows`.
 
 Weights that could be had in passes, beside those of `weighting`, on designs with known mean outcomes: logistic
 propensities on covariates and on their squares and products, normalised by arm; weights that balance the latter
@@ -10,7 +10,6 @@ allows for bias of half a standard error and is a little longer.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from math import sqrt
 
@@ -24,6 +23,7 @@ from counterveil.rows.public import PublicRows
 from experiments.causal.designs import Design, bent, correlated
 from experiments.outcome_level.redrawn import attached, question_of
 from experiments.outcome_level.surfaces import bent_kind
+from experiments.runner import Row, Table, run
 
 ROWS = (10_000, 100_000, 1_000_000)
 ERRORS = {"bent index": 0.7, "wave": 0.5, "correlated": 0.3}
@@ -109,26 +109,30 @@ def bias_in_errors(design: Design, coefficients: np.ndarray, sd: float) -> float
     return (float(coefficients @ means) - design.truth("ATE")) / error
 
 
-def main() -> None:
-    """Print bias in standard errors and coverage for every design, number of rows and kind of weights."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
-    chosen = parser.parse_args()
-    print(f"| design | rows | {' | '.join(WEIGHTS)} |")
-    print("|" + "---|" * (2 + len(WEIGHTS)))
-    for name, made in DESIGNS.items():
-        for rows in chosen.rows:
-            if name == "correlated" and rows > _MOST_IN_MEMORY:
-                continue
-            design, cells = made(rows), []
-            for kind, found in WEIGHTS.items():
-                if kind == "weighting" and rows > _MOST_IN_MEMORY:
-                    cells.append("")
-                    continue
-                bias = bias_in_errors(design, found(design), ERRORS[name])
-                cells.append(f"{bias:+.2f} ({ndtr(1.96 - bias) - ndtr(-1.96 - bias):.2f})")
-            print(f"| {name} | {rows:,} | {' | '.join(cells)} |", flush=True)
+def row(name: str, rows: int, *, seeds: range) -> Row:
+    """Return bias in standard errors and coverage of every kind of weights; nothing is drawn."""
+    design, cells = DESIGNS[name](rows), []
+    for kind, weights in WEIGHTS.items():
+        if kind == "weighting" and rows > _MOST_IN_MEMORY:
+            cells.append("")
+            continue
+        bias = bias_in_errors(design, weights(design), ERRORS[name])
+        cells.append(f"{bias:+.2f} ({ndtr(1.96 - bias) - ndtr(-1.96 - bias):.2f})")
+    return [name, rows, *cells]
 
+
+TABLES = {
+    "weights": Table(
+        columns=("design", "rows :,", *WEIGHTS),
+        cells=[
+            (name, rows)
+            for name in DESIGNS
+            for rows in ROWS
+            if name != "correlated" or rows <= _MOST_IN_MEMORY
+        ],
+        row=row,
+    )
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TABLES)

@@ -23,6 +23,7 @@ from counterveil.settings import Weighting
 from counterveil.settings.methods import BLOCKS
 from experiments.outcome_level.errors import one_draw, paper
 from experiments.outcome_level.instances import HELD_OUT, TUNING, Instance, load
+from experiments.runner import Row, Table, run
 from experiments.weighting_tuning.expected_error import staircase_variance
 
 EPSILONS = (0.5, 1.0, 4.0)
@@ -131,17 +132,27 @@ def ratios(names: list[tuple[str, int]], candidate: Candidate) -> list[float]:
     return found
 
 
-def print_table(groups: dict[str, list[tuple[str, int]]], labels: list[str]) -> None:
-    print("| features | " + " | ".join(groups) + " |\n|---|" + "---|" * len(groups))
-    for label in labels:
-        cells = [
-            " / ".join(f"{r:.3f}" for r in ratios(names, CANDIDATES[label])) for names in groups.values()
-        ]
-        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+def row(label: str, groups: dict[str, list[tuple[str, int]]], *, seeds: range) -> Row:
+    """Return the ratios of a candidate on every group, for all epsilons; nothing is drawn."""
+    return [
+        label,
+        *(" / ".join(f"{r:.3f}" for r in ratios(names, CANDIDATES[label])) for names in groups.values()),
+    ]
 
+
+def table(groups: dict[str, list[tuple[str, int]]], labels: list[str], title: str) -> Table:
+    """Return the table of candidates on groups of instances."""
+    return Table(
+        columns=("features", *groups), cells=[(label, groups) for label in labels], row=row, title=title
+    )
+
+
+_EPSILONS = f"Epsilon {' / '.join(f'{epsilon:g}' for epsilon in EPSILONS)}"
+OTHERS = {name: HELD_OUT[name] for name in ("ACIC 1", "ACIC 4-5")}
+TABLES = {
+    "candidates": table(GROUPS, list(CANDIDATES), _EPSILONS),
+    "others": table(OTHERS, HELD_OUT_TOO, "Not used for any choice"),
+}
 
 if __name__ == "__main__":
-    print(f"Epsilon {' / '.join(f'{e:g}' for e in EPSILONS)}\n")
-    print_table(GROUPS, list(CANDIDATES))
-    print("\nNot used for any choice:\n")
-    print_table({name: HELD_OUT[name] for name in ("ACIC 1", "ACIC 4-5")}, HELD_OUT_TOO)
+    run(__doc__, TABLES)

@@ -88,14 +88,14 @@ def by_year(*, seeds: range) -> list[Row]:
 
 REAL = {
     "real": Table(
-        columns=("people", "outcome", "method", "estimate|.2f", "95 % interval", "without privacy|.2f"),
+        columns="people | outcome | method | estimate :.2f | 95 % interval | without privacy :.2f",
         cells=ASKED,
         row=earnings,
         draws=1,
         first_seed=1,
     ),
     "years": Table(
-        columns=("year", "effect since re75|.2f", "95 % for all", "p|.3f"),
+        columns="year | effect since re75 :.2f | 95 % for all | p :.3f",
         cells=[()],
         row=by_year,
         draws=1,

@@ -191,18 +191,18 @@ def _sessions_as_people(data: Columns, truth: float) -> bool:
 
 
 _HEAD = ("design", "protects", "budget")
-_COVERED = ("coverage|.1%", "half-width|.3f", "error|.3f")
+_COVERED = ("coverage :.1%", "half-width :.3f", "error :.3f")
 _MEASURES = (mean("covered"), mean("half"), rmse("error"))
 TABLES = {
     "changes": Table(columns=(*_HEAD, *_COVERED), cells=CHANGES, row=of_draws(labels, change, _MEASURES)),
     "periods": Table(
         columns=(
             *_HEAD,
-            "each|.1%",
-            "all at once|.1%",
-            "half-width|.3f",
-            "pre-trend p < 0.05|.1%",
-            "rows as people|.1%",
+            "each :.1%",
+            "all at once :.1%",
+            "half-width :.3f",
+            "pre-trend p < 0.05 :.1%",
+            "rows as people :.1%",
         ),
         cells=PERIODS,
         row=of_draws(
@@ -212,21 +212,14 @@ TABLES = {
         ),
     ),
     "ratios": Table(
-        columns=(*_HEAD, *_COVERED, "sessions as people|.1%"),
+        columns=(*_HEAD, *_COVERED, "sessions as people :.1%"),
         cells=RATIOS,
         row=of_draws(labels, ratio, [*_MEASURES, mean("sessions as people")]),
     ),
     "ratio_shapes": Table(
         columns=(
-            "ratio",
-            "n",
-            "protects",
-            "budget",
-            "coverage|.1%",
-            "half-width|.3f",
-            "error|.4f",
-            "half-width / (1.96 error)|.2f",
-            "p < 0.2|.0%",
+            "ratio | n | protects | budget | coverage :.1% | half-width :.3f | error :.4f | "
+            "half-width / (1.96 error) :.2f | p < 0.2 :.0%"
         ),
         cells=[(name, *asked) for name in RATIO_SHAPES for asked in SHAPES_ASKED],
         row=of_draws(

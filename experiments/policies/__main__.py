@@ -111,14 +111,8 @@ def table(ask: Callable[..., Any], lows: list[float]) -> Table:
     """Return the table of one question."""
     return Table(
         columns=(
-            "outcome",
-            "n",
-            "budget",
-            "treated|.0%",
-            "coverage|.1%",
-            "half-width|.3f",
-            "error|.4f",
-            "half-width / (1.96 error)|.2f",
+            "outcome | n | budget | treated :.0% | coverage :.1% | half-width :.3f | error :.4f | "
+            "half-width / (1.96 error) :.2f"
         ),
         cells=[(shape, *asked) for shape in SHAPES for asked in ASKED],
         row=of_draws(

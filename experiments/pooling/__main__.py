@@ -34,8 +34,8 @@ def from_rows(place: int, cell: Cell, *, seeds: range) -> list[Row]:
 TABLES = {
     "rows": Table(
         columns=(
-            *("sites", "method", "covers the weighted average|.3f", "covers the mean effect|.3f"),
-            *("width|.4f", "error|.4f"),
+            "sites | method | covers the weighted average :.3f | covers the mean effect :.3f | "
+            "width :.4f | error :.4f"
         ),
         cells=list(enumerate(CELLS)),
         row=from_rows,

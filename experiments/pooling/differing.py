@@ -137,8 +137,8 @@ def alike(design: str, sites: int, *, seeds: range) -> Row:
 TABLES = {
     "differing": Table(
         columns=(
-            *("design", "sites", "sd of effects|g", "covers the mean|.3f", "width|.4f", "error|.4f"),
-            *("covers one more site|.3f", "inverse variances: covers|.3f", "width|.4f", "error|.4f"),
+            "design | sites | sd of effects :g | covers the mean :.3f | width :.4f | error :.4f | "
+            "covers one more site :.3f | inverse variances: covers :.3f | width :.4f | error :.4f"
         ),
         cells=list(product(DESIGNS, SITES, TAUS)),
         row=differ,
@@ -147,7 +147,7 @@ TABLES = {
         first_seed=900,
     ),
     "alike": Table(
-        columns=("design", "sites", *(f"{method}|.3f" for method in ALIKE)),
+        columns=("design", "sites", *(f"{method} :.3f" for method in ALIKE)),
         cells=list(product(DESIGNS, SITES)),
         row=alike,
         title="## Sites that do not differ: coverage of 95 % intervals, {draws} draws a row",

@@ -35,8 +35,8 @@ def cell(design: str, sites: int, tau: float, *, seeds: range) -> Row:
 
 TABLE = Table(
     columns=(
-        *("design", "sites", "tau", "draws", "mean covered", "one more site covered", "tau covered"),
-        *("tau, low", "tau, high", "tau, estimate"),
+        "design | sites | tau | draws | mean covered | one more site covered | tau covered | "
+        "tau, low | tau, high | tau, estimate"
     ),
     cells=CELLS,
     row=cell,

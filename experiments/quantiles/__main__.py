@@ -313,24 +313,24 @@ def _of_design(design: Drawn, draws: int) -> list[float]:
 TABLES = {
     "coverage": Table(
         columns=(
-            *("design", *(f"{share:g}|.3f" for share in SHARES)),
-            *("band|.3f", "size|.3f", "length at .5|.3f", "at .9|.3f"),
+            *("design", *(f"{share:g} :.3f" for share in SHARES)),
+            *("band :.3f", "size :.3f", "length at .5 :.3f", "at .9 :.3f"),
         ),
         cells=[(name,) for name in DESIGNS],
         row=coverage,
     ),
     "rounded": Table(
         columns=(
-            *("design", *(f"{share:g}|.3f" for share in _QUARTILES)),
-            *("length at .5|.3f", "of the difference|.3f"),
+            *("design", *(f"{share:g} :.3f" for share in _QUARTILES)),
+            *("length at .5 :.3f", "of the difference :.3f"),
         ),
         cells=[(name,) for name in ROUNDED],
         row=rounded,
     ),
     "drawn": Table(
         columns=(
-            *("outcomes", "covered|.2f", "length|.2f", "even cells|.2f", "one draw|.2f"),
-            *("error|.2f", "even cells|.2f", "exponential mechanism|.2f"),
+            "outcomes | covered :.2f | length :.2f | even cells :.2f | one draw :.2f | error :.2f | "
+            "even cells :.2f | exponential mechanism :.2f"
         ),
         cells=[(family,) for family in FAMILIES],
         row=drawn,

@@ -86,7 +86,7 @@ TABLES = {
     for name, (title, kind, n, methods, wide) in KINDS.items()
 } | {
     "rule": Table(
-        columns=("delta", "features", *(f"{epsilon}|," for epsilon in EPSILONS)),
+        columns=("delta", "features", *(f"{epsilon} :," for epsilon in EPSILONS)),
         cells=[
             (*noise, features)
             for noise, features in product((("1e-6", "gaussian"), ("0", "staircase")), (5, 20, 50))

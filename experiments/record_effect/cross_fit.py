@@ -64,7 +64,7 @@ def row(rows: int, kind: str, name: str, words: tuple[str, str, str], *, seeds: 
 
 
 TABLE = Table(
-    columns=("rows|,", "study", "method", *(f"epsilon {epsilon}" for epsilon in EPSILONS)),
+    columns=("rows :,", "study", "method", *(f"epsilon {epsilon}" for epsilon in EPSILONS)),
     cells=[
         (rows, kind, name, (method, estimand, delta))
         for rows in (10_000, 100_000)

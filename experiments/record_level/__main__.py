@@ -59,7 +59,7 @@ def errors(group: str, names: list[tuple[str, int]], *, seeds: range) -> list[Ro
 def table(groups: dict[str, list[tuple[str, int]]], *, apart: bool) -> Table:
     """Return the table of groups of instances."""
     return Table(
-        columns=("instances", "error", "method", *(f"epsilon {epsilon}|.3f" for epsilon in EPSILONS)),
+        columns=("instances", "error", "method", *(f"epsilon {epsilon} :.3f" for epsilon in EPSILONS)),
         cells=list(groups.items()),
         row=errors,
         title="Draws for each group and epsilon: {draws} (ACIC: a fifth).",
@@ -73,7 +73,7 @@ TABLES = {
     "reported": table(REPORTED, apart=False),
     "tuning": table(TUNING, apart=True),
     "centres": Table(
-        columns=("instances", "centre", *(f"epsilon {epsilon}|.3f" for epsilon in EPSILONS)),
+        columns=("instances", "centre", *(f"epsilon {epsilon} :.3f" for epsilon in EPSILONS)),
         cells=list(TUNING.items()),
         row=centres.row,
         draws=400,

@@ -195,7 +195,7 @@ def trial(name: str, rows: int, share: float, *, seeds: range) -> runner.Row:
 def table(cells: list[tuple[str, int]]) -> runner.Table:
     """Return the table of studies that are not randomised."""
     return runner.Table(
-        columns=("outcome", "rows|,", "without privacy", *(f"epsilon {e}, delta {d}" for e, d in BUDGETS)),
+        columns=("outcome", "rows :,", "without privacy", *(f"epsilon {e}, delta {d}" for e, d in BUDGETS)),
         cells=cells,
         row=observational,
         draws=40,
@@ -209,7 +209,7 @@ TABLES = {
     "rare": table([("binary 2 %", 5000), ("binary .5 %", 20_000)]),
     "shapes": table([(name, 5000) for name in SHAPES]),
     "shares": runner.Table(
-        columns=("outcome", "rows|,", "share|g", "without privacy", "not declared", "declared", "ratio|.2f"),
+        columns="outcome | rows :, | share :g | without privacy | not declared | declared | ratio :.2f",
         cells=[(name, 12_000, 0.5) for name in IN_TRIALS],
         row=trial,
         draws=40,

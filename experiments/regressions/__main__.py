@@ -117,8 +117,8 @@ def table(designs: Iterable[Design], budgets: Iterable[Row], first_seed: int, *,
     """Return a table of coverage."""
     return Table(
         columns=(
-            *("design", "n|,", "protects; epsilon, delta", "coverage|.3f", "least|.3f"),
-            *("noise, part|.2f", "error / SE|.2f", "SE / non-private|.2f"),
+            "design | n :, | protects; epsilon, delta | coverage :.3f | least :.3f | "
+            "noise, part :.2f | error / SE :.2f | SE / non-private :.2f"
         ),
         cells=[(design, *budget) for design, budget in product(designs, budgets)],
         row=coverage,
@@ -132,8 +132,7 @@ TABLES = {
     "outcomes": table(REPORTED, OUTCOMES, FIRST_SEED, apart=False),
     "weak": Table(
         columns=(
-            *("design", "n|,", "first-stage F, median|.1f", "Anderson-Rubin|.3f"),
-            *("unbounded|.2f", "Wald|.3f"),
+            "design | n :, | first-stage F, median :.1f | Anderson-Rubin :.3f | unbounded :.2f | Wald :.3f"
         ),
         cells=list(product(WEAK, (5000, 50_000))),
         row=weak,
@@ -141,8 +140,8 @@ TABLES = {
     ),
     "errors": Table(
         columns=(
-            *("design", "estimator", "RMSE of t|.4f", "its SE|.4f", "coverage of t|.2f"),
-            "RMSE of slopes / non-private|.2f",
+            "design | estimator | RMSE of t :.4f | its SE :.4f | coverage of t :.2f | "
+            "RMSE of slopes / non-private :.2f"
         ),
         cells=[(design, 50_000) for design in (least_squares(0.5, 0.5), ancova(0.0))],
         row=errors,

@@ -77,9 +77,9 @@ def row(design: tuple[Any, ...], *, seeds: range) -> Row:
 
 TABLE = Table(
     columns=(
-        *("clusters", "people in each", "treated", "protects", "draws", "t covered", "x covered"),
-        *("size of t", "size of t, statsmodels on means", "Wald size", "Wald size, statsmodels clustered"),
-        *("SE of t / HC1 of means", "SE of t / clustered"),
+        "clusters | people in each | treated | protects | draws | t covered | x covered | "
+        "size of t | size of t, statsmodels on means | Wald size | "
+        "Wald size, statsmodels clustered | SE of t / HC1 of means | SE of t / clustered"
     ),
     cells=[(design,) for design in DESIGNS],
     row=row,

@@ -55,7 +55,7 @@ def row(design: tuple[Any, ...], *, seeds: range) -> Row:
 
 
 TABLE = Table(
-    columns=("design", "n", "method", "draws", "coverage", "size", "length / OLS"),
+    columns="design | n | method | draws | coverage | size | length / OLS",
     cells=[(design,) for design in DESIGNS],
     row=row,
     first_seed=0,

@@ -49,8 +49,8 @@ def _one(draw: Draw, rows: int, delta: str, seed: int) -> tuple[float, float]:
 
 TABLE = Table(
     columns=(
-        *("outcome", "n|,", "delta", "coverage|.3f"),
-        *("half-width / non-private: median|.2f", "90%|.2f", "largest|.2f"),
+        "outcome | n :, | delta | coverage :.3f | half-width / non-private: median :.2f | "
+        "90% :.2f | largest :.2f"
     ),
     cells=[
         (place, name, *asked)

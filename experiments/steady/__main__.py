@@ -135,7 +135,7 @@ def summary(made: list[Row]) -> Iterator[str]:
 def table(designs: int, *, apart: bool) -> Table:
     """Return the table of so many designs."""
     return Table(
-        columns=("design", "95th|.2f", "largest|.2f", "covered|.2f", "width|.4g", "rmse|.3g"),
+        columns="design | 95th :.2f | largest :.2f | covered :.2f | width :.4g | rmse :.3g",
         cells=[(designs,)],
         row=rows,
         draws=50,

@@ -66,8 +66,8 @@ def row(name: str, epsilon: Fraction, *, seeds: range) -> runner.Row:
 
 TABLE = runner.Table(
     columns=(
-        *("strata", "epsilon", "published, delta 1e-5|.4f"),
-        *("smooth, Lomax, delta 0|.4f", "weights up to 4, delta 0|.4f"),
+        "strata | epsilon | published, delta 1e-5 :.4f | smooth, Lomax, delta 0 :.4f | "
+        "weights up to 4, delta 0 :.4f"
     ),
     cells=lambda: [(name, Fraction(epsilon)) for name in designs() for epsilon in (1, 3)],
     row=row,

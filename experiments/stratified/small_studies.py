@@ -78,8 +78,7 @@ def rows_of(name: str, *, seeds: range) -> list[runner.Row]:
 
 TABLE = runner.Table(
     columns=(
-        *("study", "form", "mean abs. error to the effect without privacy, in ranges|.4f"),
-        "to the truth|.4f",
+        "study | form | mean abs. error to the effect without privacy, in ranges :.4f | to the truth :.4f"
     ),
     cells=[(name,) for name in STUDIES],
     row=rows_of,

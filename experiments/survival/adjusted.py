@@ -73,8 +73,8 @@ def _lifelines(design: Trial, seed: int) -> list[float]:
 
 TABLE = Table(
     columns=(
-        *("design", "method", "S cover|.3f", "size|.3f", "length|.2f", "mean cover|.3f", "size|.3f"),
-        *("HR cover|.3f", "size|.3f", "length|.2f"),
+        "design | method | S cover :.3f | size :.3f | length :.2f | mean cover :.3f | "
+        "size :.3f | HR cover :.3f | size :.3f | length :.2f"
     ),
     cells=[(name,) for name in DESIGNS],
     row=adjusted,

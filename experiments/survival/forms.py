@@ -48,7 +48,7 @@ def tree_variance(cells: int, gaussian: bool) -> float:
 
 
 TABLE = Table(
-    columns=("cells", "noise", "flat counts|.1f", "running sums|.1f", "binary tree|.1f"),
+    columns="cells | noise | flat counts :.1f | running sums :.1f | binary tree :.1f",
     cells=[(cells, *budget) for cells, budget in product((6, 12, 25, 50, 100, 200), BUDGETS)],
     row=forms,
 )

@@ -80,9 +80,9 @@ def _both(design: Trial, cells: int, seed: int) -> np.ndarray:
 
 TABLE = Table(
     columns=(
-        *("n", "cells", "shape|g", "lost, ratio", "size|.0%", "before|.0%", "power|.0%", "before|.0%"),
-        *("curves|.0%", "before|.0%", "half-width|.4f", "before|.4f"),
-        *("means|.0%", "before|.0%", "half-width|.4f", "before|.4f"),
+        "n | cells | shape :g | lost, ratio | size :.0% | before :.0% | power :.0% | "
+        "before :.0% | curves :.0% | before :.0% | half-width :.4f | before :.4f | means :.0% | "
+        "before :.0% | half-width :.4f | before :.4f"
     ),
     cells=DESIGNS,
     row=grouping,

@@ -102,11 +102,8 @@ def _error(curve: Any, times: tuple[float, ...], exact: np.ndarray) -> float:
 
 TABLE = Table(
     columns=(
-        "epsilon",
-        "everyone|.3f",
-        "by sex|.3f",
-        "cells alone, no noise|.3f",
-        "noisy people at risk and events|.3f",
+        "epsilon | everyone :.3f | by sex :.3f | cells alone, no noise :.3f | "
+        "noisy people at risk and events :.3f"
     ),
     cells=[(1,), (10,)],
     row=lung,

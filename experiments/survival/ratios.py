@@ -147,16 +147,16 @@ def to_horizon(data: Columns) -> Columns:
 
 RATIOS = Table(
     columns=(
-        *("design", "HR cover|.3f", "size|.3f", "check|.3f", "length|.3f", "median cover|.3f", "length|.3f"),
-        *("difference cover|.3f", "size|.3f", "length|.3f"),
+        "design | HR cover :.3f | size :.3f | check :.3f | length :.3f | median cover :.3f | "
+        "length :.3f | difference cover :.3f | size :.3f | length :.3f"
     ),
     cells=[(name,) for name in DESIGNS],
     row=ratios,
 )
 COMPETING = Table(
     columns=(
-        *("design", "incidence|.3f", "difference|.3f", "size|.3f", "HR|.3f", "size|.3f"),
-        "length of the difference|.3f",
+        "design | incidence :.3f | difference :.3f | size :.3f | HR :.3f | size :.3f | "
+        "length of the difference :.3f"
     ),
     cells=[(name,) for name in ("n = 500", "n = 2,000", "n = 2,000, 5 % treated", "n = 2,000, rare events")],
     row=competing,

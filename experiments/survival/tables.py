@@ -138,12 +138,12 @@ def counted(people: Columns, event: TimeCells, parts: int) -> np.ndarray:
     return shared_entries(found, event.cells, parts, event.kinds, ends=False) / (2 * PARTS)
 
 
-_LENGTH_AND_ERROR = ("half-width|.3f", "error|.4f")
+_LENGTH_AND_ERROR = ("half-width :.3f", "error :.4f")
 TABLES = {
     "coverage": Table(
         columns=(
-            *("design", "asked", "S coverage|.1%", *_LENGTH_AND_ERROR),
-            *("RMST coverage|.1%", *_LENGTH_AND_ERROR, "band|.1%"),
+            *("design", "asked", "S coverage :.1%", *_LENGTH_AND_ERROR),
+            *("RMST coverage :.1%", *_LENGTH_AND_ERROR, "band :.1%"),
         ),
         cells=COVERAGE,
         row=of_draws(
@@ -158,24 +158,16 @@ TABLES = {
     ),
     "rivals": Table(
         columns=(
-            "censored|.0%",
-            "without privacy|.4f",
-            "ours|.4f",
-            "zero|.4f",
-            "private difference in means of times|.4f",
+            "censored :.0% | without privacy :.4f | ours :.4f | zero :.4f | "
+            "private difference in means of times :.4f"
         ),
         cells=[(0.1,), (0.3,), (0.6,)],
         row=rivals,
     ),
     "sizes": Table(
         columns=(
-            "design",
-            "protects",
-            "budget",
-            "size|.1%",
-            "without noise|.1%",
-            "power at a ratio of 0.7|.1%",
-            "without noise|.1%",
+            "design | protects | budget | size :.1% | without noise :.1% | "
+            "power at a ratio of 0.7 :.1% | without noise :.1%"
         ),
         cells=SIZES,
         row=sizes,

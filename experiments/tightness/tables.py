@@ -53,7 +53,7 @@ def deviations() -> list[tuple[str, ...]]:
 
 TABLES = {
     "losses": Table(
-        columns=("mechanism", "parameters", "claim", "largest loss found", "ratio"),
+        columns="mechanism | parameters | claim | largest loss found | ratio",
         cells=[()],
         row=lambda seeds: tightness(),
     ),

@@ -1,4 +1,9 @@
-"""Effects of private groups in a trial of public clusters: counts and sums by group, cluster and arm."""
+"""Effects of private groups in a trial of public clusters: counts and sums by group, cluster and arm.
+
+In every group the effect is the difference of the arms' ratio means, sum S / sum N over clusters, in units of the
+outcome, with the standard error by cluster of `strata/clustered_trial.py`. A person is in one cell of group, cluster
+and arm, so that all groups cost what one does (`rows/strata/cluster_cells.proof.md`).
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from counterveil.estimators.arm_weights import weighted_arms, weights_facts
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.outcome_grids import (
     FOUND,
-    NOTHING,
+    NO_EARLIER_RELEASES,
     Edges,
     HistogramRelease,
     histogram_plan,
@@ -102,7 +102,7 @@ def quantiles_by_scores(
     candidates = feature_sets(people)
     if not candidates:
         raise refusal("CV-P407", features=len(study.covariates), rows=people.rows)
-    earlier = NOTHING if by_design is not None else {_MODEL: _MODEL_PART}
+    earlier = NO_EARLIER_RELEASES if by_design is not None else {_MODEL: _MODEL_PART}
     plan = histogram_plan(question.budget, "laplace", grid, earlier)
     release = released_on(study, plan, grid, people.rows)
     bias = allowed_bias(None, False, len(study.covariates))

@@ -1,4 +1,13 @@
-"""What is made of noisy counts, and plans that pay for counts alone."""
+"""Noisy counts of rows in public cells: the noise that they have under a plan, and what they say of outcomes.
+
+Released counts have the noise of sensitivity 2 (one row leaves a cell and enters another; sqrt 2 as a length). From
+them follow how many outcomes crowd at the ends of their range,
+
+    crowd = (count of the outermost cell - count of the one beside it) / rows,
+
+with a 95 % interval for the noise, and how much of some sizes lies beyond a clip. In: counts, the standard deviation
+of their noise, public numbers. Out: shares of rows, sums in the unit of the sizes, plans.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ EVEN = "even"
 _PLACE_PART = Fraction(1, 5)
 # The part of outcomes that the place holds, at least. Two cells more hold all outcomes outside.
 _HELD = 0.9
-NOTHING: Mapping[str, Fraction] = MappingProxyType({})
+NO_EARLIER_RELEASES: Mapping[str, Fraction] = MappingProxyType({})
 # Edges of cells that are declared, that rows and budget decide ("even"), or whose place is found ("found").
 Edges = tuple[Fraction, ...] | str
 
@@ -171,7 +171,7 @@ def histogram_release(public: PublicData, question: Question, grid: Edges, rows:
 
 
 def histogram_plan(
-    budget: Budget, mechanism: str, grid: Edges, earlier: Mapping[str, Fraction] = NOTHING
+    budget: Budget, mechanism: str, grid: Edges, earlier: Mapping[str, Fraction] = NO_EARLIER_RELEASES
 ) -> Plan:
     """Return the plan of counts: after what comes `earlier`, in parts of the budget, and the search for their place."""
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS

@@ -75,7 +75,7 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
 
 def tails_beyond(cases: Sequence[Case]) -> list[float]:
     """Return P(N + X > x) for every x, standard deviation and noise."""
-    return remembered(_TAILS, _near(cases), partial(_solved, search=_one_tail))
+    return remembered(_TAILS, _with_common_noise(cases), partial(_solved, search=_one_tail))
 
 
 def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) -> float:
@@ -85,26 +85,26 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
 
 def exact_half_widths(cases: Sequence[Case]) -> list[float]:
     """Return for every alpha, standard deviation and noise the smallest h with P(|N + X| > h) <= alpha."""
-    return remembered(_HALF_WIDTHS, _near(cases), partial(_solved, search=_one_half_width))
+    return remembered(_HALF_WIDTHS, _with_common_noise(cases), partial(_solved, search=_one_half_width))
 
 
-def _near(cases: Sequence[Case]) -> list[Case]:
+def _with_common_noise(cases: Sequence[Case]) -> list[Case]:
     """Return the same with one of few sums of noises, no smaller, where the sampling error hides the difference.
 
     |N + X + ratio Y| grows with the ratio where X is symmetric with one peak. Half-widths grow by less than 0.4 %.
     """
-    return [(number, sd, _hidden(sd, noise)) for number, sd, noise in cases]
+    return [(number, sd, _common_noise(sd, noise)) for number, sd, noise in cases]
 
 
-def _hidden(sd: float, noise: NoiseDistribution | None) -> NoiseDistribution | None:
+def _common_noise(sd: float, noise: NoiseDistribution | None) -> NoiseDistribution | None:
     if not isinstance(noise, NoiseSum) or noise.ratio != 1.0:
         return noise
-    near, least = _no_smaller(cast("Hashable", noise))
+    near, least = _common_sum_no_smaller(cast("Hashable", noise))
     return near if sd > least else noise
 
 
 @lru_cache(maxsize=4096)
-def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
+def _common_sum_no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
     """Return the sum whose narrower part is a little wider, one of few but for its scale, and the least sd for it."""
     wide = noise.first
     narrow = noise.second

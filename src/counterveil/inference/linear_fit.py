@@ -120,7 +120,7 @@ class LinearFit:
             return inf, inf, inf
         return sqrt(max(variances[0], 0.0)), sqrt(max(variances[1], 0.0)), sqrt(max(variances[2], 0.0))
 
-    def _apart(self, combination: Floats) -> Floats:
+    def _variance_by_distance(self, combination: Floats) -> Floats:
         """Return v0, v1 and v2: a distance d between estimate and truth has the variance v0 + 2 d v1 + d^2 v2.
 
         Noise in the moments of regressors moves an estimate the farther the larger that distance is (Fieller 1954).
@@ -163,7 +163,7 @@ class LinearFit:
         <= factor^2 (v0 + 2 d v1 + d^2 v2) (Fieller 1954).
         """
         half = factor * self.error(combination)[0]
-        (v0, v1, v2) = factor**2 * self._apart(combination)
+        (v0, v1, v2) = factor**2 * self._variance_by_distance(combination)
         if v2 >= 1 or not isfinite(half):
             return inf, inf
         root = sqrt(max(v1**2 + (1 - v2) * v0, 0.0))
@@ -184,7 +184,7 @@ class LinearFit:
         float
             At least 0; infinite for an estimate without error.
         """
-        v0, v1, v2 = self._apart(combination)
+        v0, v1, v2 = self._variance_by_distance(combination)
         variance = max(v0 + 2 * distance * v1 + distance**2 * v2, self.error(combination)[0] ** 2)
         if variance > 0:
             return abs(distance) / sqrt(variance)

@@ -1,7 +1,11 @@
 """Which sites enter an average of independent estimates, and with which weights.
 
-Weights follow sizes, or variances v_j: inverse ones, or those of the subset of sites whose average varies least.
-Sampling variances that share noise with their estimates are first replaced by what all sites say together.
+    average = sum_j w_j b_j,    variance = sum_j w_j^2 v_j,    sum_j w_j = 1.
+
+Weights follow sizes N_j, or variances v_j of the estimates b_j: inverse ones, or sizes within the subset of sites whose
+average varies least (subset_pooling.proof.md). Weights made of noisy variances would favour sites whose variance came
+out too small by chance: these are first shrunk towards what all sites say together. In: variances in squared units of
+the estimate, sizes in people, all public or released. Out: weights (J,).
 """
 
 from __future__ import annotations

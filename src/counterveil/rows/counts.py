@@ -1,4 +1,8 @@
-"""Counts of rows in public cells, released with noise: one record leaves a cell and enters another."""
+"""Counts of rows in public cells, released with noise: one record leaves a cell and enters another.
+
+Of two counts one falls and one grows by 1 (or by a public weight up to 1), so that all counts together change by 2
+as a sum and by sqrt 2 in Euclidean length, however many cells there are.
+"""
 
 # Proof: histogram.proof.md
 

@@ -11,7 +11,7 @@ def counted(name, number, *, seeds):
 
 asked: list[object] = []
 TABLES = {
-    "counts": Table(columns=("name", "number|.2f", "draws"), cells=[("a", 1.0), ("b", 2 / 3)], row=counted),
+    "counts": Table(columns=("name", "number :.2f", "draws"), cells=[("a", 1.0), ("b", 2 / 3)], row=counted),
     "other": Table(
         columns=("name", "number"), cells=[()], row=lambda seeds: [["x", 1], ["y", 2]], apart=True
     ),
@@ -35,6 +35,9 @@ def test_a_table_is_printed_with_the_formats_of_its_columns(capsys):
 def test_quick_makes_two_draws_of_the_first_cell_and_words_choose_cells(capsys):
     assert lines(capsys, "--quick")[2:] == ["| a | 1.00 | 2 |"]
     assert lines(capsys, "--cells", "B", "--draws", 1)[2:] == ["| b | 0.67 | 1 |"]
+    # A number is named as a whole.
+    assert lines(capsys, "--cells", "1.0", "--draws", 1)[2:] == ["| a | 1.00 | 1 |"]
+    assert lines(capsys, "--cells", "1", "--draws", 1)[2:] == []
 
 
 def test_a_cell_may_have_several_rows_and_a_table_apart_is_named(capsys):

@@ -1,4 +1,11 @@
-"""A linear estimator of private outcomes, sum_i c_i y_i with public c, and the error of a released number."""
+"""A linear estimator of private outcomes, and the error of a released number.
+
+    effect = sum_i c_i y_i,    variance = V(y) (1 + bias^2),
+
+with public coefficients c; V comes from pairs of rows or from lines through outcomes (`rows/linear/variance_forms.py`)
+and `bias` is what an interval allows for, in standard errors. Effects are in units of the outcome. A released number
+has the error N(0, variance) plus its noise; where the variance was not paid for, the largest one stands in.
+"""
 
 from __future__ import annotations
 

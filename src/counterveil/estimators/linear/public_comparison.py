@@ -1,4 +1,12 @@
-"""A comparison of both arms by public weights, of any numbers of these rows: changes, or one of several outcomes."""
+"""A comparison of both arms by public weights, of any numbers of these rows: changes, or one of several outcomes.
+
+    effect = sum_i c_i y_i,    c from covariates and treatments alone,
+
+in units of y. The question's method makes the coefficients once (differences in means, weights for balance, or
+matching); whatever numbers the rows have then take the same. One row moves the effect by the width of the range times
+max |c_i| at most (`rows/linear/linear_estimate.proof.md`). In: public rows and a question. Out: what is summed, its
+bounds, and the share of the budget for its variance.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from counterveil.estimators.linear.series_basis import (
 )
 from counterveil.estimators.linear.series_features import Functions, functions_of
 from counterveil.estimators.linear.series_looks import NoiseSize, SeriesLook, best_look
-from counterveil.estimators.linear.series_posterior import LookWeights, Posterior, learned, nothing
+from counterveil.estimators.linear.series_posterior import LookWeights, Posterior, before_release, updated
 from counterveil.estimators.method import Prepared
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.gaussian_profile import mu_of
@@ -264,15 +264,15 @@ def _released(gate: Gate, design: SeriesDesign) -> tuple[Facts, Unshrunk]:
     levels = release_levels(gate, LEVELS, public)
     prediction = levels[public.treated.astype(np.intp)]
     near = float(np.minimum(levels - low, high - levels).min()) / design.width
-    posterior = nothing(functions, design.width)
+    posterior = before_release(functions, design.width)
     look = _look(gate, design, posterior, prediction, number=1, near=near)
-    posterior = learned(
+    posterior = updated(
         functions, posterior, look=look.weights, width=design.width, clipped=design.clipped[0]
     )
     prediction = np.clip((low + high) / 2 + functions.predicted(posterior.weights), low, high)
     before = posterior
     look = _look(gate, design, posterior, prediction, number=2, near=near)
-    posterior = learned(
+    posterior = updated(
         functions, posterior, look=look.weights, width=design.width, clipped=design.clipped[1]
     )
     return _model(design, before, posterior, look)

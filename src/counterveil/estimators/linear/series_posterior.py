@@ -100,7 +100,7 @@ class LookWeights:
     design: Floats
 
 
-def nothing(functions: Functions, width: float) -> Posterior:
+def before_release(functions: Functions, width: float) -> Posterior:
     """Return what is known before any release: supposed variances, from the width of the outcome's range."""
     size = 2 * functions.size
     before = supposed(functions.basis, width)
@@ -116,7 +116,7 @@ def nothing(functions: Functions, width: float) -> Posterior:
     )
 
 
-def learned(
+def updated(
     functions: Functions, posterior: Posterior, look: LookWeights, width: float, clipped: float
 ) -> Posterior:
     """Return what is known with one more look; `clipped` is the share of residuals that may have been clipped."""

@@ -72,7 +72,7 @@ def chosen_residual_variance(
         return sum(spectrum.loading(strength) for spectrum in spectra)
 
     def expected(strength: float) -> float:
-        typical = float(TYPICAL_SD) ** 2 * squares * _part(loading(strength), squares)
+        typical = float(TYPICAL_SD) ** 2 * squares * _part_left(loading(strength), squares)
         return typical + noise * max(spectrum.largest_move(strength) for spectrum in spectra)
 
     def fits(strength: float) -> bool:
@@ -145,8 +145,8 @@ def _growth(remaining: float, least: float) -> float:
 
 def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float:
     """Return how much of the outcomes' variance the form is expected to hold, as a part of it."""
-    return _part(form.loading, float(weights @ weights))
+    return _part_left(form.loading, float(weights @ weights))
 
 
-def _part(loading: float, squares: float) -> float:
+def _part_left(loading: float, squares: float) -> float:
     return 1 - _EXPLAINED + _EXPLAINED * loading / squares

@@ -280,8 +280,8 @@ def _expected(features: PairFeatures, plan: Plan, facts: PublicFacts, outcome_va
     treatment_error, outcome_error = _coefficient_variances(features, plan, facts, outcome_variance)
     treatment_sizes, unit_outcome_sizes = _SIGNAL
     outcome_sizes = tuple(size * outcome_variance / _SPREAD for size in unit_outcome_sizes)
-    treatment_signal = _assumed(features, treatment_sizes)
-    outcome_signal = _assumed(features, outcome_sizes)
+    treatment_signal = _assumed_squares(features, treatment_sizes)
+    outcome_signal = _assumed_squares(features, outcome_sizes)
     penalised_error = treatment_error / _TREATED_PENALTY
     treatment_left = penalised_error / (penalised_error + treatment_signal)
     outcome_left = outcome_error / (outcome_error + outcome_signal)
@@ -313,7 +313,7 @@ def _expected(features: PairFeatures, plan: Plan, facts: PublicFacts, outcome_va
     )
 
 
-def _assumed(features: PairFeatures, sizes: tuple[float, ...]) -> Floats:
+def _assumed_squares(features: PairFeatures, sizes: tuple[float, ...]) -> Floats:
     """Return squared coefficients that features are supposed to have: of covariates, and of all others together."""
     linear = features.order == LINEAR
     richer = features.order > LINEAR

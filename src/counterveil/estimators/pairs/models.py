@@ -213,11 +213,11 @@ def fit_models(
     centre = spread.centre
     half_width = spread.half_width
     sd = spread.sd
-    order = _orders(features, sums, min((sd / half_width) ** 2, 1.0) if sd else 1.0)
+    order = _orders_with_selected(features, sums, min((sd / half_width) ** 2, 1.0) if sd else 1.0)
     if by_design is not None:
         propensity = by_design
     else:
-        modelled, score = _share(features, sums) if constant else _logistic(features, sums, order)
+        modelled, score = _one_propensity(features, sums) if constant else _logistic(features, sums, order)
         propensity = np.clip(modelled, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
         modelled = None if np.array_equal(modelled, propensity) else modelled
     if not sd:
@@ -250,7 +250,7 @@ def fit_models(
     )
 
 
-def _orders(features: PairFeatures, sums: ReleasedSums, spread: float) -> Integers:
+def _orders_with_selected(features: PairFeatures, sums: ReleasedSums, spread: float) -> Integers:
     """Return the orders of features, with one of their own for curves and products that stand out of their noise."""
     sizes = features.weight @ features.z
     gram = features.gram(features.weight)
@@ -263,12 +263,12 @@ def _orders(features: PairFeatures, sums: ReleasedSums, spread: float) -> Intege
     for sum_of, (curvature, sampling) in enumerate(zip(curvatures, variances, strict=True)):
         target = sums.values[sum_of] - (share * sizes if sum_of == 0 else 0.0)
         errors = np.diag(sums.noise[sum_of]) + sampling * gram
-        first, variance = _alone(curvature * gram, target, errors, features.order)
+        first, variance = _unpenalised(curvature * gram, target, errors, features.order)
         squares += first**2 / variance
     return np.where((features.order >= NONLINEAR) & (squares > _STANDS_OUT), SELECTED, features.order)
 
 
-def _share(features: PairFeatures, sums: ReleasedSums) -> tuple[Floats, Fit]:
+def _one_propensity(features: PairFeatures, sums: ReleasedSums) -> tuple[Floats, Fit]:
     """Return the share treated as everyone's propensity; its error is that of one coefficient."""
     weight = features.weight * features.z[:, 0]
     size = float(weight.sum())
@@ -297,7 +297,7 @@ def _logistic(features: PairFeatures, sums: ReleasedSums, order: Integers) -> tu
     share = min(max(float(target[0]) / gram[0, 0], _LEAST_SHARE), 1 - _LEAST_SHARE)
     flat = share * (1 - share)
     centred = target - share * (features.weight @ z)
-    first, variance = _alone(flat * gram, centred, np.diag(noise) + flat * gram, order)
+    first, variance = _unpenalised(flat * gram, centred, np.diag(noise) + flat * gram, order)
     penalty, squares = _penalties(
         first, variance, flat * np.diag(gram), order, most=_MOST["log odds"], hidden=features.hidden
     )
@@ -341,14 +341,14 @@ def _linear(
     """
     gram = features.gram(features.weight * share) + _TINY * np.eye(len(target))
     errors = np.diag(noise) + spread * gram
-    first, variance = _alone(gram, target, errors, order)
+    first, variance = _unpenalised(gram, target, errors, order)
     most = (spread * _MOST["outcomes"][0], spread * _MOST["outcomes"][1])
     penalty, squares = _penalties(first, variance, np.diag(gram), order, most=most, hidden=features.hidden)
     coefficients = np.asarray(np.linalg.solve(gram + np.diag(penalty), target), np.float64)
     return _fit(coefficients, gram, penalty=penalty, errors=errors, squares=squares)
 
 
-def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tuple[Floats, Floats]:
+def _unpenalised(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tuple[Floats, Floats]:
     """Return coefficients and their variances: of covariates together, of every other feature beside covariates alone.
 
     Sums `target` have errors of this covariance around `gram` times the coefficients.

@@ -64,7 +64,7 @@ class Crossing:
         shown = self.answers.curves.shown[self.arm]
         return (self._first(shown) + self._last(shown)) / 2
 
-    def _part(self, noise: bool) -> float:
+    def _share_of_sd(self, noise: bool) -> float:
         """Return the standard deviation that the interval stands for, as the curve's is divided at the estimate."""
         low, high = self.interval(_DEFAULT_LEVEL)
         total = (high - low) / (2 * _NORMAL)
@@ -81,12 +81,12 @@ class Crossing:
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error."""
-        return self._part(noise=False)
+        return self._share_of_sd(noise=False)
 
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise."""
-        return self._part(noise=True)
+        return self._share_of_sd(noise=True)
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far.
@@ -161,7 +161,10 @@ class Crossing:
         above = curve[index - 1] - self.left
         falls = curve[index - 1] - curve[index]
         shift, arc = (0.0, 0.0) if moved is None else (float(by_cell[index - 1]) for by_cell in moved)
-        return float(edges[index - 1] + _part(above + shift, falls, arc) * (edges[index] - edges[index - 1]))
+        return float(
+            edges[index - 1]
+            + _crossing_in_cell(above + shift, falls, arc) * (edges[index] - edges[index - 1])
+        )
 
     def pinned(self, end: float) -> bool:
         """Return whether an end is the edge of a cell about whose inside nothing is assumed.
@@ -303,7 +306,7 @@ class CrossingGap(IndependentDifference):
         return max(down for down, _ in distances), max(up for _, up in distances)
 
 
-def _part(above: float, falls: float, arc: float) -> float:
+def _crossing_in_cell(above: float, falls: float, arc: float) -> float:
     """Return the part u of a cell where above - falls u + 4 arc u (1 - u) is 0: a line that bends between its ends."""
     if not 0 < above < falls:
         return float(above > 0)

@@ -1,4 +1,14 @@
-"""The round number to whose multiples outcomes seem to be rounded, as noisy counts by cell show it."""
+"""The round number to whose multiples outcomes seem to be rounded, as noisy counts by cell show it.
+
+Rounded outcomes make cells fuller that hold more multiples of the round number u than their neighbours. With e_j
+how much more cell j should then hold than the mean of the two beside it, d_j how much more it does, and v_j the
+variance of d_j by chance and noise, u is taken where
+
+    sum_j e_j d_j / v_j > max(3.5 sqrt(sum_j e_j^2 / v_j), 0.2 sum_j e_j^2 / v_j):
+
+it surely shows, and a fifth of outcomes or more are rounded. In: noisy counts of both arms and edges in units of the
+outcome. Out: u in these units, 0 for none. Quantiles then allow for where within a cell outcomes lie.
+"""
 
 from __future__ import annotations
 

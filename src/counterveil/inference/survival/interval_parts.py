@@ -1,4 +1,9 @@
-"""Parts that intervals of curves share: quantiles of sampling error and of noise, and the bias of two arms together."""
+"""Parts that intervals of curves share: quantiles of sampling error and of noise, and the bias of two arms together.
+
+An interval reaches as far as the root of (z s)^2 + (q t)^2, with s and t the standard deviations of sampling error and
+noise, z the normal quantile of the level and q that of the noise, no smaller: a normal plus a Laplace number is not
+beyond it more often than one minus the level.
+"""
 
 from __future__ import annotations
 

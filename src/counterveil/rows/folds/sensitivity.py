@@ -1,6 +1,7 @@
 """How far one record can move the average of effects that were estimated in separate folds.
 
-Proof: `fold_average.proof.md`.
+A record lies in one of K folds and moves that fold's effect, clipped to [-c, c], by 2 c at most: the mean of all by
+2 c / K, and the mean square by c^2 / K, in units of the outcome and in squared ones.
 """
 
 from __future__ import annotations

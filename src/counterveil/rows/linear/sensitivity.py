@@ -1,6 +1,12 @@
-"""How far one outcome can move a weighted sum with public weights, and its paired variance.
+"""How far one outcome can move a comparison of public arms, and the estimate of its variance.
 
-Proof: `linear_estimate.proof.md`.
+For outcomes in a range of width B and public coefficients c, a change of one outcome moves
+
+    sum_i c_i y_i    by B max |c_i| at most,    its variance by B^2 times the bound of its form,
+
+in units of the outcome and in squared ones. `variance_cap` is the largest variance that any outcomes in the range
+have; no guarantee rests on it. One class for each shape: weights, weights of rows in clusters, plain means of two
+arms, those averaged over sites, the plain mean of one arm. Each names its proof page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Exact variances of a weighted sum of outcomes: from pairs of rows or lines, with an allowance for bias."""
+"""Exact variances of a weighted sum of outcomes: from pairs of rows or lines, with an allowance for bias.
+
+Every form has the value V of outcomes in whole steps, in units of the range squared, and `largest_row`, twice the
+most that one outcome can move V. `WithBias` multiplies both by one factor, so that its bound is right wherever that
+of the form within is (`paired_variance.py`: linear_estimate.proof.md; `residual_variance.py`:
+residual_variance.proof.md).
+"""
 
 from __future__ import annotations
 

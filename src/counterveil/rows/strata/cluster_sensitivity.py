@@ -1,4 +1,8 @@
-"""How far one replaced row can move the counts and the centred sums of outcomes by cluster and arm."""
+"""How far one replaced row can move the counts and the centred sums of outcomes by cluster and arm.
+
+A row leaves one cell and enters another: counts change by 1 in both. Centred at the middle of their range of width B,
+outcomes are at most B / 2 in size, so that sums change by B altogether. Numbers are rows, and units of the outcome.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The effect, and the means of both arms, over strata of public counts, where outcomes alone are private."""
+"""The effect, and the means of both arms, over strata of public counts, where outcomes alone are private.
+
+    effect = (1/H) sum h (mean_1 - mean_0),    H = sum h,
+
+with public weights h of strata, in units of the outcome. One outcome is in one arm of one stratum, with m rows: it
+moves the effect by the width of the range times h / (m H) at most (`outcome_sensitivity.py`).
+"""
 
 # Proof: strata_outcome.proof.md
 
