@@ -193,6 +193,19 @@ class FoldAverage:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionAverage:
+    """An average effect in the place of an effect as a function of covariates.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Of the function.
+    """
+
+    estimator: AnyEstimator
+
+
+@dataclass(frozen=True, slots=True)
 class MeanScore:
     """The mean score of people whom a rule or a ranking picks.
 
@@ -220,6 +233,7 @@ AnyEstimator: TypeAlias = (
     | LimitedStrata
     | StandardisedSurvival
     | FoldAverage
+    | FunctionAverage
     | MeanScore
     | str
 )

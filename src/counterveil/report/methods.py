@@ -9,6 +9,7 @@ from counterveil.privacy.provenance import (
     ClusteredGroups,
     Estimator,
     FoldAverage,
+    FunctionAverage,
     InGroups,
     LessEarlierNumbers,
     LimitedStrata,
@@ -84,12 +85,9 @@ def estimator_words(estimator: AnyEstimator) -> str:
             return f"{_NAMES[Estimator.KAPLAN_MEIER]} by stratum, standardised: {strata}{into}"
         case FoldAverage(learner):
             return f"average over folds of {learner}"
+        case FunctionAverage(of):
+            return f"average of a function by {estimator_words(of)}"
         case MeanScore(doubly_robust, ranked):
             score = "doubly robust score" if doubly_robust else "score"
             return f"mean {score} of {'the people ranked highest' if ranked else 'those treated'}"
     return estimator
-
-
-def average_of_function(method: str) -> str:
-    """Return the name of an average effect that was computed from an effect as a function."""
-    return f"average of a function by {method}"

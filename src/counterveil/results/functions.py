@@ -26,9 +26,9 @@ from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.products import blocks, projected
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.provenance import FunctionAverage
 from counterveil.report.answer_words import ONE_EFFECT, function_notes, function_sentence
 from counterveil.report.caveats import first_words
-from counterveil.report.methods import average_of_function
 from counterveil.results.answering import Facts
 from counterveil.results.effect import Effect, check_level, load, no_effects, save
 from counterveil.results.figures import Figures, error_facts, interval_facts
@@ -1259,7 +1259,7 @@ def fall_back_to_average(facts: Facts, measured: Unshrunk, *, level: float, auto
     shrinkage = facts.get("shrinkage")
     return Facts(
         facts,
-        method=average_of_function(facts["method"]),
+        method=FunctionAverage(facts["method"]),
         basis=constant_basis(),
         weights=np.array([mean @ facts["weights"]]),
         covariance=np.array([[mean @ facts["covariance"] @ mean]]),

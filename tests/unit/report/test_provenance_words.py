@@ -48,6 +48,7 @@ ESTIMATORS = {
         "Kaplan-Meier by stratum, standardised: sex x age, merged into 3"
     ),
     provenance.FoldAverage("ols"): "average over folds of ols",
+    provenance.FunctionAverage(Estimator.T_LEARNER): "average of a function by T-learner",
     provenance.MeanScore(doubly_robust=True, ranked=False): "mean doubly robust score of those treated",
     provenance.MeanScore(doubly_robust=False, ranked=True): "mean score of the people ranked highest",
 }

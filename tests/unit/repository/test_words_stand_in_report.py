@@ -13,7 +13,7 @@ SENTENCE = re.compile(r"[A-Za-z][\w'-]*[,;:.)]* +\(?[\w'-]+[,;:.)]* +\(?[A-Za-z]
 OTHER_TEXTS = {
     *("refusal", "cast", "TypeVar", "UnreadableError", "split"),
     *("too_few_clusters", "refuse_few_clusters"),
-    *("Within", "Above", "Equal", "Near", "OneOf", "Count", "Sum", "PublicShape", "place", "_between"),
+    *("Within", "Above", "Equal", "Near", "OneOf", "Count", "Sum", "PublicShape", "within_reach", "_between"),
 }
 
 # Files with sentences, and how many; a number may only fall. They hold what people write who come from another package

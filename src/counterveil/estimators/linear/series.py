@@ -444,8 +444,10 @@ def _releases(noise: Noise) -> tuple[ReleaseRow, ...]:
 
 def _split(plan: Plan) -> str:
     """Return the parts of the budget in words, searches added up."""
+    added_to = {f"{SQUARES} {look}": SQUARES for look in (1, 2)}
+    added_to |= {step: SIZE for look in (1, 2) for step in search_names(f"{SIZE} {look}")}
     shares: dict[str, float] = {}
     for name, share in plan.parts.items():
-        key = SIZE if name.startswith(SIZE) else SQUARES if name.startswith(SQUARES) else name
+        key = added_to.get(name, name)
         shares[key] = shares.get(key, 0.0) + share
     return ", ".join(f"{name} {share:.0%}" for name, share in shares.items())

@@ -13,6 +13,7 @@ from counterveil.estimators.moments.scaling import inner_share
 from counterveil.numerics.public_choices import LEFT_OF_TREATMENT
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
 from counterveil.privacy.provenance import Estimator
+from counterveil.report.methods import estimator_words
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 
@@ -29,7 +30,7 @@ def with_confounding_bound(comparison: Result, question: Question, rows: int, ka
     other_caveats = (caveat for caveat in comparison.not_covered if not confounding([caveat]))
     return replace(
         comparison,
-        method=Estimator.BOUNDED_CONFOUNDING,
+        method=estimator_words(Estimator.BOUNDED_CONFOUNDING),
         uncertainty=replace(uncertainty, bias=bound),
         not_covered=(ConfoundingBeyond(kappa), *other_caveats),
         details=details | comparison.details,
