@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 SECTIONS = ("Claim", "Public", "Pseudocode", "Proof", "Tests", "Audit")
-PACKAGES = ("mechanisms", "statistics")
+PACKAGES = ("mechanisms", "rows")
 # Modules of those packages that release nothing and bound nothing; any other module needs a page.
 SUPPORTING = {
     "mechanisms/noise.py",

@@ -6,14 +6,13 @@ a whole method.
 
 from counterveil.data import OUTCOME_STEPS as OUTCOME_STEPS
 from counterveil.estimators.method import AdaptiveMethod, Estimate, Method, Prepared
-from counterveil.privacy.caveats import Caveat, Target
+from counterveil.privacy.caveats import Target
 from counterveil.rows.public import PublicData, PublicRows
 from counterveil.rows.statistic import Statistic
 from counterveil.session import Released, ReleasedVector
 
 __all__ = [
     "AdaptiveMethod",
-    "Caveat",
     "Estimate",
     "Method",
     "Prepared",

@@ -50,6 +50,7 @@ PUBLIC = [
     "event_study",
     "groups",
     "interim",
+    "methods",
     "moments",
     "omop",
     "open_ledger",

@@ -22,12 +22,12 @@ SECTIONS = {
 }
 PACKAGES = {
     "mechanisms": "Mechanisms",
-    "rows/linear": "Linear statistics of private outcomes",
+    "rows/linear": "Sums of private outcomes with public weights",
     "rows/moments": "Moments of private records",
+    "rows/pairs": "Private pairs of treatment and outcome",
     "rows/strata": "Counts and sums by cell",
     "rows/folds": "Folds",
-    "rows/pairs": "Private pairs of treatment and outcome",
-    "rows": "Histograms and tables",
+    "rows": "Counts, tables, and statistics of one's own",
     "accounting": "Accounting",
     "results": "Results",
     "session": "Session",

@@ -227,9 +227,9 @@ class PublicData:
         return complete_sizes(self._session.batches)
 
     def group_sizes(self, layout: Layout) -> list[tuple[int, int]]:
-        """Return how many rows of every group are untreated, and treated; CV-X010 where treatments are private."""
+        """Return how many rows of every group are untreated, and treated; CV-P851 where treatments are private."""
         if not self.unit.treatment_public:
-            raise refusal("CV-X010", what="sizes of arms", unit=self.unit.value)
+            raise refusal("CV-P851", what="sizes of arms", unit=self.unit.value)
         (counts,) = self._session.batches.run(partial(_group_sizes, layout=layout))
         return [(int(control), int(treated)) for control, treated in counts.reshape(-1, 2)]
 

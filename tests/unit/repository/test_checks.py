@@ -231,7 +231,7 @@ def test_a_mechanism_without_page_is_named(tool, write, tmp_path):
 
 
 def test_a_page_with_sections_missing_or_misplaced_is_named(tool, write, tmp_path):
-    write("estimators/mean.py", "")
+    write("rows/mean.py", "")
     write("rows/mean.proof.md", PROOF.replace("**Audit.** text", ""))
     assert tool("check_proofs").problems(tmp_path) == ["rows/mean.proof.md: section 'Audit' is missing"]
     write("rows/mean.proof.md", "**Audit:** first\n" + PROOF)

@@ -14,9 +14,13 @@ COVERED = {asked.covered for asked in ASKED.values()}
 
 
 def questions():
-    """The questions that a session answers: what spends takes an epsilon."""
+    """The questions that a session answers: what spends takes an epsilon. A release costs what its function does."""
     members = inspect.getmembers(cv.Session, inspect.isfunction)
-    return {name for name, member in members if "epsilon" in inspect.signature(member).parameters}
+    return {
+        name
+        for name, member in members
+        if name != "release" and "epsilon" in inspect.signature(member).parameters
+    }
 
 
 def forms():

@@ -46,8 +46,8 @@ def test_pages_show_the_statements_and_no_others(tool, root):
 def test_a_statement_that_its_page_does_not_show_is_found(tool, root, tmp_path):
     check = tool("check_bounds")
     name = "difference_in_means"
-    page = f"src/counterveil/estimators/linear/{name}.proof.md"
-    for folder in ("tests/bounds", "src/counterveil/estimators/linear"):
+    page = f"src/counterveil/rows/linear/{name}.proof.md"
+    for folder in ("tests/bounds", "src/counterveil/rows/linear"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(root / page, tmp_path / page)
     statement = (root / f"tests/bounds/{name}.smt2").read_text()
