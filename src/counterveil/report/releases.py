@@ -109,7 +109,7 @@ _BOUNDS = {
     Bounded.CENTRES_EFFECTS: "it centres and bounds the effects",
     Bounded.HISTOGRAM: "histogram, sensitivity 2",
     Bounded.ONE_CELL_EACH: "one cell each",
-    Bounded.ONE_RELEASE_EACH: "one release_effects each",
+    Bounded.ONE_RELEASE_EACH: "one release each",
     Bounded.OWN_BOUND_EACH: "each moves by its own bound",
     Bounded.ONE_OVER_ROWS: "each moves by at most 1/rows",
     Bounded.ONE_ROW_OVER_ROWS: "one row moves each by at most 1/rows",

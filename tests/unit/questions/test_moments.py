@@ -1,6 +1,7 @@
 """Moments released once: one charge, free regressions, files without data, and what is refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -256,3 +257,14 @@ def test_terms_that_are_not_there(released):
     ):
         with pytest.raises(CounterveilError, match=code):
             ask()
+
+
+@pytest.mark.parametrize(("protects", "page"), [("outcome", "outcome_moments"), ("record", "regression_moments")])
+def test_a_guarantee_names_the_pages_of_its_own_level(protects, page):
+    data = cv.datasets.synth(seed=1, n=400, covariates=2)
+    noise = cv.SeededNoise(1)
+    moments = cv.moments(data.frame, data.study, protects=protects, epsilon=8, noise=noise)
+    others = {"outcome_moments", "regression_moments"} - {page}
+    named = {Path(name).name.removesuffix(".proof.md") for name in moments.guarantee.pages}
+    assert page in named
+    assert not named & others

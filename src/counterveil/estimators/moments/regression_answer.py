@@ -15,6 +15,7 @@ from counterveil.errors import refusal
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.moments.regression import PAGES, ReleasedMoments, release_regression_moments
 from counterveil.estimators.moments.regression_basis import basis_of
+from counterveil.estimators.moments.regression_outcomes import PAGES as OUTCOME_PAGES
 from counterveil.estimators.moments.regression_outcomes import OutcomeMoments, release_outcome_moments
 from counterveil.estimators.moments.regression_plan import MOST_NOISE, RowPlan, outcome_plan
 from counterveil.estimators.moments.regression_sandwich import PAGE as ROBUST_PAGE
@@ -84,7 +85,7 @@ def regression_moments(
         plan=design.plan() if private else outcome_plan(design),
         estimate=estimate,
         answer=Moments,
-        pages=PAGES + (ROBUST_PAGE,) * bool(robust),
+        pages=(PAGES if private else OUTCOME_PAGES) + (ROBUST_PAGE,) * bool(robust),
         mechanisms=mechanisms,
         description=description,
     )

@@ -40,6 +40,12 @@ from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Kind
 
+PAGES = (
+    "rows/moments/outcome_moments.proof.md",
+    "rows/moments/record_moments.proof.md",
+    "rows/moments/orthogonal_score.proof.md",
+)
+
 # Least variance of a combination of public columns that is stretched to one, and of the outcome.
 _LEAST_EIGENVALUE = 1e-6
 _LEAST_OUTCOME_VARIANCE = 1e-8
