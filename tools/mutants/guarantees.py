@@ -34,7 +34,21 @@ def _noise(name: str) -> str:
     return f"unit/mechanisms/test_{name}.py"
 
 
+_OWN = "unit/questions/test_own_methods.py"
+_STATISTIC = "unit/rows/test_statistic.py"
+
 GUARANTEES: tuple[Mutant, ...] = (
+    # Statistics of one's own.
+    _of(
+        "Statistic.declared_bound",
+        "Fraction(bound.numerator, bound.denominator)",
+        "Fraction(bound.numerator, 2 * bound.denominator)",
+        _OWN,
+    ),
+    _of("Statistic.declared_bound", "not exact or bound <= 0", "bound <= 0", _STATISTIC),
+    _of("values_or_zero", "[Fraction(0)] * length", "numbers", _STATISTIC),
+    _of("PublicData.arm_sizes", "not self.unit.treatment_public", "False", _STATISTIC),
+    _of("made_up_rows", "outcome=outcome, ", "", _STATISTIC),
     # Subsets, and what is estimated for a draft.
     _of(
         "accounts._check_subsets",
