@@ -12,7 +12,7 @@ from math import exp, pi, sqrt
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from scipy.special import k1, ndtri
+from scipy.special import gammaincc, k1, ndtri
 
 from counterveil.numerics.arrays import Floats
 
@@ -35,6 +35,39 @@ def ball_factor(level: float, dimensions: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if beyond(middle) > 1 - level else (low, middle)
     return max(1.0, (high / sqrt(dimensions + 1) / -float(ndtri((1 - level) / 2))) ** 2)
+
+
+@lru_cache(maxsize=64)
+def ball_half_width(level: float, dimensions: int) -> float:
+    """Return t with P(|X| <= t) = level for one coordinate X of l2-ball noise in k >= 2 dimensions, in its sds.
+
+    X = R U with R ~ Gamma(k, 1) and U = sin(a) one coordinate of a random direction, whose angle a in [0, pi / 2] has
+    a density in proportion to cos(a)^(k - 2). So
+
+        P(|X| > t) = int P(R > t / sin(a)) cos(a)^(k - 2) da / int cos(a)^(k - 2) da,
+
+    and the standard deviation of X is sqrt(k + 1).
+    """
+    nodes, weights = _angle_rule()
+    density = weights * np.cos(nodes) ** (dimensions - 2)
+    density /= density.sum()
+
+    def beyond(t: float) -> float:
+        return float(density @ gammaincc(dimensions, t / np.sin(nodes)))
+
+    low = 0.0
+    high = _FARTHEST
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > 1 - level else (low, middle)
+    return high / sqrt(dimensions + 1)
+
+
+@cache
+def _angle_rule() -> tuple[Floats, Floats]:
+    """Return nodes and weights of Gauss-Legendre on [0, pi / 2]: the integrand is smooth."""
+    nodes, weights = leggauss(400)
+    return pi / 4 * (nodes + 1), pi / 4 * weights
 
 
 def _beyond_of_three(q: float) -> float:

@@ -1,13 +1,17 @@
-"""The answer to a release of one's own: numbers with noise, and intervals for what they are without it."""
+"""The answer to a release of one's own: numbers with noise, and intervals for what they are without it.
+
+In: released numbers in units of the statistic, and the law of their noise. Out: for each number the interval
+[x - t, x + t] with P(|X| <= t) = level for its noise X, one at a time and not jointly. The law is that of the
+mechanism; of a list in the l2 ball it is that of one coordinate (`inference.ball_noise`). That the noise protects
+rests on the bound that its author declares: `rows/statistic.proof.md`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
 from typing import Any
 
-from scipy.special import ndtri
-
+from counterveil.inference.ball_noise import ball_half_width
 from counterveil.inference.estimates import symmetric_interval
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
@@ -99,16 +103,10 @@ class Release(Shown):
         return tuple(symmetric_interval(value, half_width) for value in self.values)
 
     def _half_width(self, level: float) -> float:
-        """Return t with P(|X| > t) = 1 - level for the noise X, or an upper bound of it.
-
-        The law of a coordinate of ball noise lies between that of Laplace noise (one dimension) and a normal one
-        (many), of the same standard deviation s: P(|X| > t) = exp(-t sqrt(2) / s) and 2 Phi(-t / s).
-        """
+        """Return t with P(|X| <= t) = level for the noise X of each number, in units of the statistic."""
         if self.uncertainty is not None:
             return self.uncertainty.half_width(level)
-        laplace = -log(1 - level) / sqrt(2)
-        normal = -float(ndtri((1 - level) / 2))
-        return max(laplace, normal) * self.sd
+        return ball_half_width(level, len(self.values)) * self.sd
 
     def _rows(self) -> list[dict[str, Any]]:
         return [

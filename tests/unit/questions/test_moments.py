@@ -259,7 +259,9 @@ def test_terms_that_are_not_there(released):
             ask()
 
 
-@pytest.mark.parametrize(("protects", "page"), [("outcome", "outcome_moments"), ("record", "regression_moments")])
+@pytest.mark.parametrize(
+    ("protects", "page"), [("outcome", "outcome_moments"), ("record", "regression_moments")]
+)
 def test_a_guarantee_names_the_pages_of_its_own_level(protects, page):
     data = cv.datasets.synth(seed=1, n=400, covariates=2)
     noise = cv.SeededNoise(1)
