@@ -225,7 +225,8 @@ def run(
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    here = Path(str(sys.modules["__main__"].__file__)).parent
+    # Where no file is run, as in a test, answers are kept beside the reader.
+    here = Path(getattr(sys.modules["__main__"], "__file__", None) or "main.py").parent
     parser.add_argument("--only", nargs="+", choices=list(tables), metavar="TABLE", help=", ".join(tables))
     parser.add_argument("--cells", nargs="+", default=[], metavar="WORD", help="cells that hold one of these")
     parser.add_argument("--draws", type=int, help="draws of a cell")

@@ -22,6 +22,7 @@ SECTIONS = {
 }
 PACKAGES = {
     "mechanisms": "Mechanisms",
+    "estimators/moments": "Models of private records",
     "rows/linear": "Sums of private outcomes with public weights",
     "rows/moments": "Moments of private records",
     "rows/pairs": "Private pairs of treatment and outcome",
