@@ -1,4 +1,4 @@
-"""Sums of covariates by private arm, and counts of both arms along a released score: balance before adjustment.
+"""Sums of covariates by private arm, and counts of both arms along a released score: balance of a study.
 
 Released of both arms, the treated first, are sums over the arm's rows of
 

@@ -3,8 +3,8 @@
 Outcomes y are in half ranges around the middle of their declared range. With t = 1 for a treated row and 0
 for another, a row's score psi is one of
 
-    plain      t (y - c) / e - (1 - t) (y - c) / (1 - e),              inverse weighting by a constant share e,
-    adjusted   (t - e(x)) (y - m(x) - b (t - e)) / (e(x) (1 - e(x))),  residual of treatment times that of outcome,
+    plain      t (y - c) / e - (1 - t) (y - c) / (1 - e),    (inverse weighting by the share e),
+    adjusted   (t - e(x)) (y - m(x) - b (t - e)) / (e(x) (1 - e(x))),  (residual on residual),
     mean       y - c,
 
 where the share e, the centre c and the linear models e(x) of treatment and m(x) of outcome with one effect b

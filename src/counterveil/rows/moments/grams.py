@@ -1,4 +1,4 @@
-"""Noisy second moments (1/n) sum w w' of private records' rows w, the matrix that regressions are solved from.
+"""Noisy second moments (1/n) sum w w' of private records' rows w, from which regressions are solved.
 
 A rule of public or released numbers makes of each of n records a row w with |w|^2 <= L, and the upper
 triangle
