@@ -6,9 +6,10 @@ regression, a row is
 
     w = q T x e,    x regressors,  e the residual of the response,  q the row's weight,
 
-with T a matrix that makes the regressors uncorrelated, so that the mean of w w' is T M T'. Released are counts of private rows by |w|^2 between edges, then the mean of w
-w' of rows shortened to a length R that the counts give. In: working rows without units (standardised columns,
-outcomes in scaled half ranges); out: counts in people, and a noisy matrix in the units of w with its noise.
+with T a matrix that makes the regressors uncorrelated, so that the mean of w w' is T M T'. Released are
+counts of private rows by |w|^2 between edges, then the mean of w w' of rows shortened to a length R that
+the counts give. In: working rows without units (standardised columns, outcomes in scaled half ranges); out:
+counts in people, and a noisy matrix in the units of w with its noise.
 
 Why it is right: a row is in one cell, so that it moves two counts by one; with |w|^2 <= R replacing a row
 moves the upper triangle of the mean, off the diagonal times the root of two, by at most sqrt(2) R / n.
