@@ -1,1 +1,1 @@
-"""Any learner on disjoint folds of the rows: its effects are clipped and averaged, which needs no trust in it."""
+"""Any learner on disjoint folds of the rows: its effects are clipped and averaged."""

@@ -8,7 +8,7 @@ and B the width of the outcome's range,
     1/n <= w <= 1,                        since the mean weight is 1/n,
     sensitivity of the average = B w,     since one outcome moves it by no more,
     1/n <= sum w_i^2 <= w,                by Cauchy and Schwarz, and since w_i^2 <= w w_i,
-    largest variance = B^2 / 4 sum w_i^2, since a variance in a range is a quarter of its squared width at most,
+    largest variance = B^2 / 4 sum w_i^2, since numbers in a range B vary by B^2 / 4 at most,
 
 so that sensitivity and variance bound each other. Plain means have weights that the sizes of the arms give,
 and so exact figures. The noise has to pay for the sensitivity, and the estimate must lie in the range, as far

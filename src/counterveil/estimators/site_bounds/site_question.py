@@ -8,7 +8,7 @@ the outcome; sizes are people.
 
 Bounds from public numbers are right for any data: they follow from the method's sensitivity and plan
 (`averages`, `pairs`, `records`, `tables`). `mu` is the largest parameter of Gaussian noise that (epsilon,
-delta) pays for (Gaussian differential privacy). Privacy does not depend on any of this.
+delta) pays for (`mechanisms/gaussian.proof.md`). Privacy does not depend on any of this.
 """
 
 from __future__ import annotations

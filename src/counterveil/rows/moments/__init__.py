@@ -1,5 +1,4 @@
-"""Moments of private records and clipped scores of released models: what is summed, and how far one record moves
-it.
+"""Moments of private records and clipped scores of released models, and how far one record moves them.
 
 Each module makes bounded numbers of private rows, adds them up exactly in whole steps and passes the sums to
 the gate, which adds Laplace or Gaussian noise and lets each planned release through once. Columns are in half
