@@ -8,10 +8,11 @@ units), out come bounds that honest figures keep. A contrast is the mean over n 
 t being treatment (0 or 1), y the outcome, q the released share treated and c a released centre in the
 declared range. n, q and the range of c bound its sensitivity s, which `CentredContrast` computes, and s
 bounds the rest. The variance of the mean is at most s^2 n / 4, since psi lies in an interval of length s n.
-The mean of psi^2 over n moves by between s^2 / 4 and s^2, since the end of that interval farther from zero is
-at least half as far and at most as far as the interval is long. Scores of other methods are bounded by models that the site released:
-where a method locates outcomes in their range, no rule on the range bounds its noise from below, so that the
-bounds are on the variance that its own sensitivity allows, on bias and on reach.
+The mean of psi^2 over n moves by between s^2 / 4 and s^2, since the end of that interval farther from zero
+is at least half as far and at most as far as the interval is long. Scores of other methods are bounded by
+models that the site released: where a method locates outcomes in their range, no rule on the range bounds
+its noise from below, so that the bounds are on the variance that its own sensitivity allows, on bias and on
+reach.
 
 Proof of the sensitivities: `rows/moments/centred_contrast.proof.md`, and for cells of scores
 `rows/moments/group_scores.proof.md`. The limits at the top of the module (`_ADJUSTED`, `_MOST_CAP`,
