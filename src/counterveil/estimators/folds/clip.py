@@ -10,9 +10,9 @@ for m rows a fold and p coefficients of its model (times the inflation of a smal
 average shrinks with the clip. c, s and noise are in units of the outcome, p and m are counts; all numbers are
 public or released.
 
-The number of folds K is chosen from a grid for the least expected squared error: the noise of the average, the
-sampling variance (which grows by m / (m - p), since a fold has p coefficients to fit) and the noise in its
-estimate, which shrinks as the folds are more.
+The number of folds K is chosen from a grid for the least expected squared error: the noise of the average,
+the sampling variance (which grows by m / (m - p), since a fold has p coefficients to fit) and the noise in
+its estimate, which shrinks as the folds are more.
 
 Privacy holds for every clip and every K, since the noise is made for the sensitivity 2 c / K of the clipped
 average (`rows/folds/fold_average.proof.md`, `rows/moments/inverse_weighting.proof.md`). The constants .4, 2.5
