@@ -1,1 +1,1 @@
-"""Any learner on disjoint folds: effects and functions, clipped and averaged."""
+"""Any learner on disjoint folds of the rows: its effects are clipped and averaged."""

@@ -1,10 +1,27 @@
 """Sample and aggregate: effects that any learner estimates in separate folds, clipped, averaged and released.
 
+The rows are divided into K disjoint folds, a learner estimates an effect in each, and
+
     effect = h + c mean of u_k,    variance = c^2 (mean of u^2 - mean(u)^2) / (K - 1),
 
-with u_k the clipped effects of K folds in parts of the bound c around the centre h
-(`rows/folds/fold_effects.py`), in units of the outcome. The interval is Student's with K - 1 degrees of
-freedom; what clipping may have moved the average by is a bias that it allows for.
+with u_k the effects of the folds, clipped to [-c, c] around the centre h, in parts of the bound c: h, c and
+the effect are in units of the outcome, the variance in squared units. In come a public study, the budget and
+private rows; the releases are the noisy mean of u and the noisy mean of u^2 (`rows/folds/fold_effects.py`),
+and h and c are declared, or made of a noisy comparison of both arms. Out comes an estimate and its
+uncertainty.
+
+Why it is right: one row is in one fold and moves one u_k by at most 2, so that the noise is of a sensitivity
+of 2 c / K, whatever the learner does: the method of Nissim, Raskhodnikova and Smith (2007). Folds are of
+independent people, hence the variance between them over K - 1 is that of the average, and the interval is
+Student's with K - 1 degrees of freedom. What clipping may have moved the average by, for normal effects, is a
+bias that the interval allows for. The learner's own bias in folds of this size is not covered, and the answer
+says so.
+
+Proof: `rows/folds/fold_average.proof.md` (mean and squares), `rows/moments/inverse_weighting.proof.md` (both
+in one Gaussian vector), `rows/moments/centred_contrast.proof.md` (comparison of the arms). A plan names these
+releases and the part of the privacy budget each pays; the gate adds noise and lets each through once.
+`_SMALLEST_ARM`, `_UPPER` and `_SMALL_SD` steer the clip and the choice of method; privacy does not depend on
+them.
 """
 
 from __future__ import annotations

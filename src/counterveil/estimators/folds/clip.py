@@ -6,8 +6,18 @@ clipped around that comparison, as far off as confounding and chance carry them,
 
     c = .4 s + 2.5 s / sqrt(m - p) + 1.5 (noise of the comparison),
 
-for m rows a fold and p coefficients, and the noise of their average shrinks with the clip. Everything is in
-units of the outcome, from public and released numbers. Privacy holds for every clip.
+for m rows a fold and p coefficients of its model (times the inflation of a small arm), and the noise of their
+average shrinks with the clip. c, s and noise are in units of the outcome, p and m are counts; all numbers are
+public or released.
+
+The number of folds K is chosen from a grid for the least expected squared error: the noise of the average,
+the sampling variance (which grows by m / (m - p), since a fold has p coefficients to fit) and the noise in
+its estimate, which shrinks as the folds are more.
+
+Privacy holds for every clip and every K, since the noise is made for the sensitivity 2 c / K of the clipped
+average (`rows/folds/fold_average.proof.md`, `rows/moments/inverse_weighting.proof.md`). The constants .4, 2.5
+and 1.5 come from `python -m experiments.every_method --tuning`: a clip that is too near costs a bias, which
+the interval allows for (`Clip.lost`), and one that is too wide costs noise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""What answers call a learner, and what the guarantee says where it is not one of ours."""
+"""What answers call a learner, and what the guarantee says where it is not one of the package's own.
+
+In comes a learner as the user gave it: a name, a model, a function or a pair of models. Out come the name
+that is printed beside the estimate, and the premises of the privacy statement: none for the package's own
+learners; for another, that it reads only the rows of the fold it is called with. That premise is what
+`rows/folds/fold_average.proof.md` requires of a caller, since one row then moves the answer of one fold. No
+private row enters this module.
+"""
 
 from __future__ import annotations
 

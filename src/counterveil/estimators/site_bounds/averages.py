@@ -1,16 +1,22 @@
 """What a site may say of averages of private outcomes with public weights, and of differences of two.
 
-In come a `SiteQuestion` and the figures that a site sent, out come the bounds that an honest answer keeps;
-both are in units of the outcome. With weights w_i of the n people of an arm, which are not negative and add
-up to one, w the largest of them and B the width of the outcome's range,
+In come a `SiteQuestion` (public numbers: rows, declared range, budget) and the figures that a site sent, out
+come the bounds that an honest answer keeps; both are in units of the outcome, variances in squared units.
+With weights w_i of the n people of an arm, which are not negative and add up to one, w the largest of them
+and B the width of the outcome's range,
 
     1/n <= w <= 1,                        since the mean weight is 1/n,
     sensitivity of the average = B w,     since one outcome moves it by no more,
     1/n <= sum w_i^2 <= w,                by Cauchy and Schwarz, and since w_i^2 <= w w_i,
-    largest variance = B^2 / 4 sum w_i^2,
+    largest variance = B^2 / 4 sum w_i^2, since numbers in a range B vary by B^2 / 4 at most,
 
 so that sensitivity and variance bound each other. Plain means have weights that the sizes of the arms give,
-and so exact figures.
+and so exact figures. The noise has to pay for the sensitivity, and the estimate must lie in the range, as far
+as its error reaches once in 10^9 studies.
+
+A coordinator checks answers of sites with these bounds, before a site's figures are pooled: privacy does not
+depend on them. The sensitivities are those of `rows/linear/arm_mean.proof.md` (means of arms) and
+`rows/linear/difference_in_means.proof.md` (plain differences), in `rows/linear/sensitivity.py`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,18 @@
 """Which bounds belong to the numbers of which method, and of which kind of answer.
 
-Two tables lead from what was asked to functions that yield bounds: of one difference by unit and method, and
-of answers of several numbers by question. In come public numbers and a site's answer, out come bounds in the
-units of the answer.
+A coordinator checks what a site answers against what the method could have answered. Two tables lead from
+what was asked to functions that yield bounds: of one difference by unit of privacy and method, and of answers
+of several numbers by question (arms, groups, outcomes, survival, moments). In come public numbers
+(`SiteQuestion`, `AnswerQuestion`) and a site's answer, out come bounds in the units of the answer (of the
+outcome, or of the tables); each names a figure, where it may lie and what kind of breach it would be.
 
 Rows of tables of effects are judged as the only effect: one outcome, or pair, is in one arm and in one group,
-which therefore has the whole budget; of several outcomes all may move together, so that the noise of one of
-them is first taken for that of one number.
+which therefore has the whole budget. Of several outcomes all may move together, and their noise is first
+taken for that of one number: for box noise (one noise for a vector of outcomes) the staircase noise of the
+same sensitivity and epsilon, for Gaussian noise a sensitivity smaller by the root of the number of outcomes.
+
+Why it is right: the bounds follow from the sensitivity and the plan of the method, argued in `averages`,
+`pairs`, `records` and `tables`. The checks read released numbers, so that privacy does not depend on them.
 """
 
 from __future__ import annotations

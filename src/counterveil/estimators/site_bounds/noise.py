@@ -1,12 +1,21 @@
 """Figures of a noise, what a budget pays for, and where a number with a known error may lie.
 
-The scale of a noise follows from a sensitivity s and a part of the budget, both of which a site names: s /
-epsilon for pure noise, s / mu for normal noise. Parts of one budget keep
+The scale of a noise follows from a sensitivity s (in units of the number) and a part of the budget, both of
+which a site names: s / epsilon for pure noise (Laplace, staircase), s / mu for normal noise, mu being the
+parameter of Gaussian differential privacy that (epsilon, delta) allows. Parts of one budget keep
 
     sum of the noises' epsilons <= epsilon,    or    sum of the squares of their mus <= mu^2,
 
-with the mu that (epsilon, delta) allows. A number lies no farther from the truth than sampling and noise
-reach once in 10^9 studies (`NEVER`). In come public numbers and a site's figures, out come bounds as values.
+by composition of releases. A number lies no farther from the truth than sampling and noise reach once in 10^9
+studies (`NEVER`): a half width of so many standard deviations of the largest sampling variance, plus the same
+quantile of the noise, plus the bias it may have. In come public numbers and a site's figures, out come bounds
+as values in units of the outcome; `LEAST_PART` is the smallest part of a budget that a release may have
+(1/50).
+
+`NEVER` makes an honest answer fail once in a thousand million studies, and `SLACK` covers the rounding of
+released variances and mus. Both judge released figures: privacy does not depend on them. The composition is
+that of `accounting/filters.proof.md`, the noise of `mechanisms/laplace.proof.md` and
+`mechanisms/gaussian.proof.md`.
 """
 
 from __future__ import annotations

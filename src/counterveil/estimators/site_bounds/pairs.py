@@ -1,10 +1,19 @@
 """What a site may say of an effect of private pairs of treatment and outcome, in units of the outcome.
 
-The effect is the mean over n rows of scores that are clipped to an interval of length C; one pair moves it by
-s = C / n, and the mean of the squared scores over n by at least s^2 and at most `_MOST_SQUARES` s^2. C is no
-shorter than the range of outcomes at the least weight of any row and no longer than at the largest, which the
-least propensity gives; epsilon of the noise is one of the few that the plan of such a release has. Hence the
-bounds of every figure.
+The effect is the mean over n rows of scores that are clipped to an interval of length C, in units of the
+outcome; one pair moves it by
+
+    s = C / n,    and the mean of the squared scores over n by between s^2 and `_MOST_SQUARES` s^2.
+
+C is no shorter than the range of outcomes at the least weight of any row and no longer than at the largest,
+which the least propensity gives. Epsilon of the noise is one of the few that the plan of such a release has,
+and the noise is Laplace's. In come a `SiteQuestion` (public numbers) and a site's figures, out come the
+bounds of every one: sensitivity, largest variance (squared units), bias and where the estimate can lie.
+
+Why it is right: replacing a pair moves one score within an interval of length C, and the variance of numbers
+in it is at most C^2 / 4. `_MOST_CLIP`, `_MOST_SQUARES` and `_MOST_FITTED` limit what a coordinator accepts of
+a clip, of squares and of models that were fitted to the rows. Proof of the sensitivities:
+`rows/pairs/pair_scores.proof.md`. The bounds read released figures, so that privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,15 +1,23 @@
 """What a site may say of effects and means of private records: contrasts, scores, folds, strata and ratios.
 
-In come a `SiteQuestion` and a site's figures in units of the outcome, out come bounds that honest figures
-keep. A contrast is the mean over n rows of
+In come a `SiteQuestion` (public numbers) and a site's figures in units of the outcome (variances in squared
+units), out come bounds that honest figures keep. A contrast is the mean over n rows of
 
     psi = t (y - c) / q - (1 - t) (y - c) / (1 - q),
 
-t being treatment, y the outcome, q the released share treated and c a released centre. n, q and the range of
-c bound its sensitivity s (`CentredContrast`), and s bounds the rest: a variance of at most s^2 n / 4, a
-second moment that moves by between s^2 / 4 and s^2. Scores of other methods are bounded by models that the
-site released: where a method locates outcomes in their range, no rule on the range bounds its noise from
-below, so that the bounds are on the variance that its own sensitivity allows, on bias and on reach.
+t being treatment (0 or 1), y the outcome, q the released share treated and c a released centre in the
+declared range. n, q and the range of c bound its sensitivity s, which `CentredContrast` computes, and s
+bounds the rest. The variance of the mean is at most s^2 n / 4, since psi lies in an interval of length s n.
+The mean of psi^2 over n moves by between s^2 / 4 and s^2, since the end of that interval farther from zero
+is at least half as far and at most as far as the interval is long. Scores of other methods are bounded by
+models that the site released: where a method locates outcomes in their range, no rule on the range bounds
+its noise from below, so that the bounds are on the variance that its own sensitivity allows, on bias and on
+reach.
+
+Proof of the sensitivities: `rows/moments/centred_contrast.proof.md`, and for cells of scores
+`rows/moments/group_scores.proof.md`. The limits at the top of the module (`_ADJUSTED`, `_MOST_CAP`,
+`_MOST_SCORE`, `FAR`) are what a coordinator accepts from an honest site: they are wide, and privacy does not
+depend on them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 """What a coordinator knows of a question before a site answers, and the figures that the site then sends.
 
-A `SiteQuestion` holds public numbers alone: method, budget, declared range of the outcome and number of rows;
-every bound is computed from it. `ReleasedDifference` and `ReleasedMean` hold a site's figures, which nobody
-has checked yet. Effects, means and ranges are in units of the outcome.
+A `SiteQuestion` holds public numbers alone: unit of privacy, method, budget (epsilon and delta), declared
+range of the outcome and number of rows; every bound is computed from it, and it holds nothing of any row.
+`ReleasedDifference` and `ReleasedMean` hold a site's figures, which nobody has checked yet: an estimate, its
+error (sampling variance, noise, bias) and what is named beside it. Effects, means and ranges are in units of
+the outcome; sizes are people.
+
+Bounds from public numbers are right for any data: they follow from the method's sensitivity and plan
+(`averages`, `pairs`, `records`, `tables`). `mu` is the largest parameter of Gaussian noise that (epsilon,
+delta) pays for (`mechanisms/gaussian.proof.md`). Privacy does not depend on any of this.
 """
 
 from __future__ import annotations

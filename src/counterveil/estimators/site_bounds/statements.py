@@ -1,9 +1,15 @@
 """What an answer may say of itself: the facts with which it begins, and what its intervals do not cover.
 
-Facts are values (`counterveil.privacy.caveats`), no texts. Every rendering of a pooled result repeats the
-opening facts before any number, so that a site must not say others than its method has: for each role, such
-as "assumptions", the method and the declared study leave a few facts, one of which an honest answer names.
-Caveats are those of a single table, with no text that a site could have chosen.
+In come a `SiteQuestion`, a declared study and a site's answer, all public or released; out come bounds which
+say that the answer states what its method can state. Facts are values (`counterveil.privacy.caveats`), no
+texts; there is nothing numeric here. Every rendering of a pooled result repeats the opening facts before any
+number, so that a site must not say others than its method has: for each role, such as "assumptions", the
+method and the declared study leave a few facts, one of which an honest answer names. Caveats are those of a
+single table, with no text that a site could have chosen.
+
+Why it is right: the method determines its own statements (for example, a randomised study assumes no model),
+so that a statement is checked by comparing it with this finite set. It is a check of released words: privacy
+does not depend on it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,18 @@
 """What a site may say of tables of times and of second moments, which are judged as they were released.
 
 A table of times is one release at the whole budget, so that the standard deviation of its noise is known:
-sqrt(2) l1 / epsilon, or l2 / mu. Its numbers are counts of people, or running sums of them, between 0 and
-about the number of rows, with that noise. Second moments have noise that is no less than that of rows of
-length one; with z = (x - middle) / half width of a column, in [-1, 1], the mean of z^2 lies in [0, 1] apart
-from noise. Bounds are in those units.
+sqrt(2) l1 / epsilon for Laplace noise, or l2 / mu for normal noise, where l1 and l2 are how far one record
+moves the table, in absolute changes and in Euclidean length (`TimeTables`). Its numbers are counts of people,
+or running sums of them, between 0 and about the number of rows, with that noise; they may lie beyond by 16
+standard deviations (`FAR`). Second moments have noise that is no less than that of rows of length one. With z
+= (x - middle) / half width of a column, in [-1, 1] and in half ranges, the mean of z^2 lies in [0, 1] apart
+from noise.
+
+In come public numbers (`SiteQuestion`, the declared study and columns) and a site's answer, out come bounds
+in people for tables and in half ranges for moments. A coordinator checks answers with them: they are limits
+on released figures, and privacy does not depend on them. Proofs of the sensitivities:
+`rows/time_tables.proof.md` and `rows/moments/regression_moments.proof.md`. `_WORST_CONDITION` is what a
+coordinator still accepts of a basis.
 """
 
 from __future__ import annotations

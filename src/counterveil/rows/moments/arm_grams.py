@@ -1,7 +1,21 @@
 """Second moments of covariates and outcome in every arm, which together cost what one matrix does.
 
-A row is w = (sqrt(a), z, sqrt(b) v) with |w|^2 <= a + |z|^2 + b and |v| <= 1. It is in one arm alone, so that
-one record moves all upper triangles together by less than sqrt(2) (a + |z|^2 + b) / n (`free_gram`).
+A row of a private record, made by `ScaledRows`, is
+
+    w = (sqrt(a), z, sqrt(b) v),    |w|^2 <= a + |z|^2 + b,
+    released: (1/n) times the sum of w w' over the rows of every arm,
+
+with z the standardised covariates (length at most sqrt(L), where L is `standard.squared_length`), v the
+outcome less a centre in parts of a unit, clipped to [-1, 1], and a and b public or released numbers that
+weigh the constant and the outcome. n is the public number of rows in all arms.
+
+Out come the noisy matrices of (1, z, v)(1, z, v)', one for each arm, with sqrt(a) and sqrt(b) divided out,
+and the standard deviation of the noise of one entry off the diagonal.
+
+Why the price is that of one matrix: a row is in one arm alone. Replacing one row therefore changes the upper
+triangles of all arms together, entries off the diagonal times the root of two, by at most sqrt(2) (a + L + b)
+/ n in Euclidean length. Rows are added in whole steps, so that sums are exact.
+Proof: `rows/moments/arm_grams.proof.md` (a), which extends `rows/moments/free_gram.proof.md`.
 """
 
 # Proof: arm_grams.proof.md

@@ -1,15 +1,21 @@
 """Second moments and products of rows by arm, residuals around released weights, and counts of their sizes.
 
-Rows (u, arm a, v) of length |u| <= 1 with v in [-1, 1] come from a `RowForm` (`unit_rows`). Released are
-means over all n rows,
+Rows (u, arm a, v) come from a `RowForm` (`unit_rows`): u are functions of the covariates with |u| <= 1, v is
+the outcome in [-1, 1], in half ranges around the middle of its declared range. Everything about a row is
+private, also its arm. Released with Gaussian noise are, as means over all n rows,
 
-    u u' and u v by arm, and v^2,                                   `ArmStatistics`,
-    u rho by arm, and rho^2,  rho = clip(v - u.w_a, -C, C),         `ResidualGradient`,
+    u u' and u v by arm, and v^2,                                           `ArmStatistics`,
+    u rho by arm, and rho^2, with rho = clip(v - u.w_a, -C, C),             `ResidualGradient`,
 
-and the number of rows whose |v - u.w_a| lies between edges (`ResidualSizes`), with weights w and clip C that
-were released before. Everything about a row is private here. If a row is replaced, the first move by 2 / n in
-Euclidean length, as the products u v alone may: entries of u u' on the diagonal are multiplied by the root of
-one half, and v^2 by the root of two.
+and the number of rows whose |v - u.w_a| lies between edges (`ResidualSizes`). The weights w_a of a regression
+by arm and the clip C (half ranges) were released before.
+
+Why it is right: a row is in one arm, so that the matrices of all arms share one bound. Diagonal entries of u
+u' are multiplied by sqrt(1/2), v^2 by sqrt(2); with these weights matrices and squares are free of charge,
+and replacing a row moves the whole vector by 2 / n in Euclidean length, as the products u v alone may. The
+residuals' vector, rho in parts of C, moves by 2 / n too; a row moves two counts by one.
+Proof: `rows/moments/arm_statistics.proof.md`; residuals: `rows/moments/orthogonal_score.proof.md` (b) and
+`rows/moments/arm_grams.proof.md` (c).
 """
 
 # Proof: arm_statistics.proof.md

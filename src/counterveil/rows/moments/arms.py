@@ -1,9 +1,19 @@
 """Sums of one outcome or several in every private arm, released as one vector.
 
-With r in [-1, 1] an outcome in parts of half its range, a row adds (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 to the
-three sums of its arm, each times the outcome's weight w_j: numbers of rows and squares come with the sums of
-outcomes. Under replacement of a row the vector moves by at most sqrt(2 sum w_j^2) in length and 2 sum w_j in
-the sum of changes.
+With r in [-1, 1] an outcome in half ranges around the middle of its declared range, a row adds to its arm
+
+    w_j (1-r)^2 / 4,    w_j (1-r^2) / 2,    w_j (1+r)^2 / 4    for every outcome j of public weight w_j,
+
+so that the noise of outcome j is in proportion to 1 / w_j. Without the weight the three numbers sum to one:
+their sums give the number of rows in the arm, the sum of r and the sum of r^2 as linear combinations.
+
+In: private rows (arm and outcomes). Out: noisy weighted sums (outcomes, arms, 3), with no unit, with Laplace
+or Gaussian noise.
+
+Why it is right: the three numbers are not negative and sum to one, and a row is in one arm. Replacing a row
+therefore moves the vector by at most sqrt(2 sum w_j^2) in Euclidean length and 2 sum w_j in the sum of
+absolute changes, whatever the number of arms.
+Proof: `rows/moments/arms.proof.md`.
 """
 
 # Proof: arms.proof.md

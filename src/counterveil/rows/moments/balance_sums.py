@@ -1,8 +1,22 @@
-"""Sums of covariates by private arm, and counts of both arms along a released score.
+"""Sums of covariates by private arm, and counts of both arms along a released score: balance of a study.
 
-Released of both arms, the treated first: the number of rows, sums of numbers and truth values u in [-1, 1],
-twice the number of rows with each label, and k sums of u^2 - 1/2 of numbers, k = 1.665. One record moves them
-all together by `balance_sums`, counts by two.
+Released of both arms, the treated first, are sums over the arm's rows of
+
+    1,    u_j for numbers and truth values,    2 flag for every label,    k (u_j^2 - 1/2) for numbers,
+
+with k = 1.665 and u_j in [-1, 1] the covariate in half ranges around the middle of its declared range, or -1
+and 1 for a truth value. Then, for a score (a linear combination of these columns with released weights) cut
+at released places, the number of rows of either arm in each of 8 cells. Covariates and arm are private,
+declared ranges and labels public. Out come noisy sums over people, without units.
+
+Why it is right: a number and 1.665 times its square move by at most 2 in Euclidean length together, so that
+the square is free of charge; a row that changes arm takes its vector from one arm to the other. For p
+numbers, b truth values and g covariates with labels the sums move by at most D = `balance_sums(p, b, g)`,
+
+    D^2 = max(4 (p + b) + 8 g, 2 + p (2 + k^2 / 2) + 2 b + 8 g),
+
+in Euclidean length; a row moves two counts by one each.
+Proof: `rows/moments/arm_balance.proof.md`; counts: `rows/histogram.proof.md`.
 """
 
 # Proof: arm_balance.proof.md

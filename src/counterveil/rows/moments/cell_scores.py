@@ -1,15 +1,24 @@
 """Scores of rows in public cells: their histogram, and number, sum and squares of clipped scores by cell.
 
-Outcomes y are in units of half their range. With t who was treated, a row's score psi is one of
+Outcomes y are in half ranges around the middle of their declared range. With t = 1 for a treated row and 0
+for another, a row's score psi is one of
 
-    plain      t (y - c) / e - (1 - t) (y - c) / (1 - e),
-    adjusted   (t - e(x)) (y - m(x) - b (t - e)) / (e(x) (1 - e(x))),
+    plain      t (y - c) / e - (1 - t) (y - c) / (1 - e),    (inverse weighting by the share e),
+    adjusted   (t - e(x)) (y - m(x) - b (t - e)) / (e(x) (1 - e(x))),  (residual on residual),
     mean       y - c,
 
-with share e, centre c and models e(x), m(x), b released before. The terms of a row are r = (psi - centre) /
-size, clipped to [-1, 1], and for adjusted scores what the models leave of treatment and outcome and the
-weight's information, each in parts of its bound. A row falls into one cell, by a public rule that reads that
-row alone.
+where the share e, the centre c and the linear models e(x) of treatment and m(x) of outcome with one effect b
+were released before. Its mean over a cell is the effect in that group (for adjusted scores, what is left of
+it beyond the effect b; for the mean, of the outcome). Models only change what is estimated and how widely
+scores vary: privacy rests on the clip.
+
+In: private rows, and a public or released rule (`Placing`) that puts a row into one cell by its own values
+alone. Out: noisy counts of psi between edges, then for every cell the sums of `cell_sums` of r = (psi -
+centre) / size, clipped to [-1, 1], and for adjusted scores the sums of the residuals of treatment and outcome
+and of the information (how far a score moves with the effect), each in parts of its bound and with a weight.
+
+Why it is right: a row is in one cell and its terms lie in [-1, 1], which bounds how far it moves all sums.
+Proof: `rows/moments/group_scores.proof.md`; the histogram: `rows/histogram.proof.md`.
 """
 
 # Proof: group_scores.proof.md

@@ -1,12 +1,21 @@
 """Exact sums of scores over the rows of public cells, and how far one row moves them.
 
-Every row falls into one cell and has a score r and perhaps further terms d_1, d_2, ..., all in [-1, 1]. For
-each cell
+Every private row falls into one cell (a group, an arm, a bin; by a rule that reads this row alone) and has a
+score r and perhaps further terms d_1, d_2, ..., all parts of their clips in [-1, 1]. For each cell
 
     N = number of rows,    S = sum r,    Q = sum r^2,    D_j = sum d_j
 
-are added up in whole steps, and (N - 2 S + Q) / 4, (N - Q) / 2, (N + 2 S + Q) / 4 and b_j D_j are released:
-of the first three a row adds numbers that are not negative and sum to one.
+are added up in whole steps of 2^-20, and released are
+
+    (N - 2 S + Q) / 4,    (N - Q) / 2,    (N + 2 S + Q) / 4,    b_j D_j,
+
+with public weights b_j. The caller recovers N, S and Q as sums and differences of the first three.
+
+Why this form: a row adds (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 to the first three, which are not negative and
+sum to one. Replacing a row then moves all cells together by at most sqrt(2 + 4 sum b_j^2) in Euclidean length
+(Gaussian noise) and 2 + 2 sum b_j in the sum of absolute changes (Laplace noise): `CellTerms`.
+Proof: `rows/moments/group_scores.proof.md`. The weights b_j divide precision between scores and further
+terms; privacy holds for every choice, since the bounds are computed from them.
 """
 
 # Proof: group_scores.proof.md

@@ -1,12 +1,21 @@
 """The contrast of two private arms around a released share and centre, and what centres it.
 
-With t who was treated, y a number in [0, B], q a released share treated and c a released centre,
+With t = 1 for a treated row and 0 for another, y the outcome less the lower end of its range, in [0, B] and
+in units of the outcome, q a released share treated and c a released centre in [0, B],
 
     psi = t (y - c) / q - (1 - t) (y - c) / (1 - q)
 
-is a row's part of the contrast. Released are the share, what c is made of (the mean of y over everyone, or
-both arms' sums of y - B / 2), and the means of psi and psi^2. All of them follow from six exact totals of the
-rows: number, sum and sum of squares of y in either arm.
+is a row's part of the contrast: the mean of psi estimates the difference of the arms' means. Released with
+noise are the share treated, what c is made of (the mean of y over everyone, or both arms' sums of y - B / 2),
+then the means of psi (units of the outcome) and of psi^2 (squared units). All follow from six exact totals of
+the private rows: number, sum and sum of squares of y in either arm.
+
+Why the estimate is right: if e = q - q1 is the error of the share q1 and m1, m0 the arms' means, the mean of
+psi is m1 - m0 - e ((m1 - c) / q + (m0 - c) / (1 - q)), so that errors of share and centre enter as a product
+alone. Why it is private: a row's psi depends on that row and released numbers, hence the mean of psi moves by
+at most the length of the interval that psi can lie in over n, the mean of psi^2 by its largest square over n
+(`CentredContrast`). The variance of psi is at most a quarter of the squared length.
+Proof: `rows/moments/centred_contrast.proof.md`; changes between periods: `rows/moments/event_study.proof.md`.
 """
 
 # Proof: centred_contrast.proof.md

@@ -1,11 +1,19 @@
-"""Means and mean squares of features, with those of treatment and outcome or with the share treated.
+"""Noisy means and mean squares of features, with those of treatment and outcome or with the share treated.
 
-Of records (x, t, y) with x_j and y in [-1, 1] and t in {0, 1}, one vector holds, all as means over n records,
+Of private records (x, t, y), with features x_j and outcome y in half ranges around the middle of their
+declared ranges, in [-1, 1], and t in {0, 1}, one vector of means over the n records holds
 
-    x_j,  k x_j^2 where x_j has more than two values,  and  w (2t - 1),  w y,  w k y^2,
+    x_j,    k x_j^2 where x_j has more than two values,    w (2t - 1),    w y,    w k y^2,    k = 1.665,
 
-k = 1.665 being the weight at which squares come free with their numbers. One record moves it by
-`record_moments`, and without outcomes by `look_moments`.
+and `release_look` a vector without outcomes, of some features and perhaps the share treated. Released with
+Gaussian noise, they give centres and standard deviations by which later releases are scaled. w is a public
+weight that gives treatment and outcome more or less precision than a feature; privacy holds for every w.
+
+Why it is right: for x in [-1, 1] the pair (x, 1.665 x^2) moves by at most 2 in Euclidean length where a
+record is replaced, as x alone does: squares come free. So the vector moves by at most sqrt(4 p + 8 w^2) / n
+for p features (flags of one covariate count as two at most), without outcomes by sqrt(4 p + 4 w^2) / n
+(`look_moments`).
+Proof: `rows/moments/record_moments.proof.md`, and `rows/moments/arm_grams.proof.md` (b) for `look_moments`.
 """
 
 # Proof: record_moments.proof.md

@@ -1,7 +1,21 @@
-"""Second moments (1/n) sum w w' of rows w that a public rule makes of records.
+"""Noisy second moments (1/n) sum w w' of private records' rows w, from which regressions are solved.
 
-The upper triangle is released, entries off the diagonal times just less than the root of two: with |w|^2 <= L
-one record moves it by less than sqrt(2) L / n (`free_gram`).
+A rule of public or released numbers makes of each of n records a row w with |w|^2 <= L, and the upper
+triangle
+
+    (1/n) sum w_i^2,    r (1/n) sum w_i w_j for i < j,    r = 1.41421356, just below the root of two,
+
+is released with Gaussian noise. In: the records, the rule and L. Out: the symmetric matrix with r divided
+out, in units of w times w, and the standard deviation of its noise off the diagonal (on it, larger by r).
+
+Why it is right: with r = sqrt(2) the triangle is as long as the matrix in the Frobenius norm, and for two
+rows
+
+    |v v' - w w'|^2 = |v|^4 + |w|^4 - 2 (v.w)^2 <= 2 L^2,
+
+so that replacing a record moves it by at most sqrt(2) L / n (`free_gram`). Rows are truncated to whole steps
+and added exactly; `LENGTH_SLACK` covers the rounding of lengths.
+Proof: `rows/moments/free_gram.proof.md`.
 """
 
 # Proof: free_gram.proof.md

@@ -1,7 +1,18 @@
-"""Second moments of features, treatment and outcome together, in one matrix.
+"""Noisy second moments of features, treatment and outcome together, in one matrix.
 
-A row is w = (u, sqrt(a) t~, sqrt(b) y~) with u = (1, z) standardised, and treatment and outcome centred,
-divided by their bounds and clipped to [-1, 1]; |w|^2 <= 1 + |z|^2 + a + b.
+A row made of a private record (x, t, y), with y in half ranges around the middle of its declared range, is
+
+    w = (u, sqrt(a) t~, sqrt(b) y~),    u = (1, z),    t~ = (t - p) / P,    y~ = clip((y - m) / h, -1, 1),
+
+z being the features standardised by released centres and scales and shortened to |z|^2 <= L, p the released
+share treated, m the released mean outcome, P and h bounds (`treatment_bound`, `outcome_bound`), and a and b
+how much of a row's length treatment and outcome get. Out come the means of u u', u t, u y, t y, t^2 and y^2
+(t and y centred, y in half ranges) and the standard deviation of each one's noise: all that linear models of
+treatment and of outcome are fitted from.
+
+Why it is right: |w|^2 <= 1 + L + a + b for every record, so that replacing one moves the upper triangle of
+the mean of w w', off the diagonal times the root of two, by at most sqrt(2) (1 + L + a + b) / n.
+Proof: `rows/moments/free_gram.proof.md`. The scaling shares out precision; privacy holds for every one.
 """
 
 # Proof: free_gram.proof.md

@@ -1,7 +1,19 @@
-"""Linear predictions of records: of treatment and outcome from u = (1, z), for everyone or arm by arm.
+"""Linear predictions of records from u = (1, z): of treatment and outcome for everyone, or of outcomes arm by
+arm.
 
-All coefficients were released before; outcomes are in units of a released scale, around a released centre. A
-row's prediction depends on that row alone.
+For a row with standardised features z, treatment t in {0, 1} (or its arm's number) and outcome y in units of
+a released scale around a released centre,
+
+    `LinearModels`   residual  y - m - theta (t - p) - u'g,    treatment residual  t - clip(p + u'd, -1, 2),
+    `ArmLines`       residual  y - u'beta_a for a row of arm a,
+
+with p the share treated, m the mean outcome, theta the effect (units of y), and d, g and beta_a coefficients.
+All of these were released before. In come blocks of rows, out come their residuals, which stay inside the
+process.
+
+Why it matters that nothing else enters: a row's residual depends on that row and on released numbers alone,
+so that functions that clip residuals and sum them can bound how far one record moves the sum. This module
+releases nothing itself; proofs are those of the sums, for example `rows/moments/orthogonal_score.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""How many outcomes lie in each cell of a public or released partition of their range.
+"""How many private outcomes lie in each cell of a public or released partition of their range.
 
-Outcomes are in half ranges around the middle of their range, in [-1, 1]; those beyond the outermost edges
-count in the outermost cells. A row is in one cell, so that one record that is replaced moves two counts by
-one each.
+In: outcomes in half ranges around the middle of their declared range, in [-1, 1], and the edges of the cells
+in the same unit. Out: one noisy count for each cell, in people; outcomes beyond the outermost edges count in
+the outermost cells. Noise is Laplace's or, where delta pays for it, Gaussian.
+
+Why it is right: a row is in one cell, so that one record that is replaced moves two counts by one each: by 2
+in the sum of absolute changes and sqrt(2) in Euclidean length. Proof: `rows/histogram.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,21 @@
 """Moments of public columns with private outcomes, of outcomes alone, and counts of residuals by size.
 
-With u a public row of a regression, q its public weight with q |u|^2 <= L, b and C released and
-rho = clip((y - b'u) / C, -1, 1), released are the means of (y, k y^2), counts of |y - b'u|, and the means of
-(q u rho / sqrt(L), k q rho^2). Moments and lengths of public rows are exact: they read no outcome.
+A regression in which only the outcome y is private, in half ranges around the middle of its declared range.
+Of a public row u of uncorrelated columns, its public weight q = min(1, L / |u|^2), so that q |u|^2 <= L,
+coefficients b and a clip C (half ranges) that were released before,
+
+    rho = clip((y - b'u) / C, -1, 1),
+
+released with noise are, one after the other, the means over n rows of
+
+    (y, k y^2),    counts of |y - b'u| between edges,    (q u rho / sqrt(L), k q rho^2),    k = 1.665.
+
+The first locates outcomes, the counts show where to clip residuals, the last corrects b and gives the
+residual variance. Moments and lengths of public rows are exact: they read no outcome.
+
+Why it is right: the vectors sqrt(q) u / sqrt(L) have length at most one and rho lies in [-1, 1], so that both
+pairs of means move by at most 2 / n in Euclidean length where an outcome changes; at k = 1.665 squares come
+free. A row moves two counts by one. Proof: `rows/moments/outcome_moments.proof.md`.
 """
 
 # Proof: outcome_moments.proof.md

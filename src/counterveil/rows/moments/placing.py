@@ -1,8 +1,16 @@
-"""Which public cell every row is in: by a layout of covariates, by a rule, or by its place in a ranking.
+"""Which cell every row is in: by a layout of covariates, by a decision rule, or by its place in a ranking.
 
-Each rule is public or was released before and reads the covariates of one row at a time, so that a row's cell
-depends on that row alone. Rules that are not the package's own are asked about one block after the other
+In come blocks of private rows, out comes a cell number for every row (starting at 0); `ArmPlaces` makes two
+cells of each, with and without treatment. The rules are public or were released before: a `Layout` of groups,
+a function from covariates to yes or no (`RulePlaces`, a treatment policy), or thresholds of a number that a
+public function gives every row (`RankPlaces`). `release_rank_counts` releases how many rows have that number
+between edges, in people, with noise; everything else stays inside the process.
+
+Why it is right: a rule reads the covariates of one row at a time, so that a row's cell depends on that row
+alone, which is what sums over cells need for one record to touch one cell before and one after. For rules
+that are not the package's own the caller answers for this; they are asked about one block after the other
 (`sequential`).
+Proof: `rows/moments/group_scores.proof.md`; counts: `rows/histogram.proof.md`.
 """
 
 # Proof: group_scores.proof.md

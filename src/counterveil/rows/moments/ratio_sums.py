@@ -1,12 +1,23 @@
 """Sums behind the ratio of two outcomes in both arms, and squared residuals around the released ratios.
 
-With N the numerator and D the denominator of a person, an arm a has r_a = sum N / sum D. Released are
+With N the numerator and D the denominator of a person (for example cost and visits, each in its own units and
+clamped to its declared range), an arm has the ratio r_a = sum N / sum D. Released are, with public weights
+w_N, w_D,
 
     (w_N sum N, w_D sum D) of every arm, then sum ((N - r_a D) / s_a)^2 with s_a the largest |N - r_a D|,
 
-where r_a is made of the released sums. Where everything about a person is private, the sums of both arms are
-one vector; where arms are public, each arm is a release of its own and sums start at what the declared ranges
-make certain.
+where r_a is made of the released sums. The squared residuals give the sampling variance of the ratio by the
+delta method (N - r D is what a person adds to the error of the ratio, times the mean of D). In come exact
+integer sums of private people in steps of the declared ranges, 2^24 of them; out come noisy sums in units of
+the outcomes.
+
+Why it is right: where everything about a person is private, also the arm, the sums of both arms are one
+vector and a person moves at most one arm's sums before and one after. Where arms are public, a person moves
+the sums of one arm alone, by the widths of the ranges; each arm is a release of its own, and sums start at
+what the ranges make certain. (N - r D)^2 is convex, so its largest value is at a corner of the ranges, and a
+person adds a number in [0, 1] to the squared residuals. `ArmRatios` has the bounds, for Laplace (`_l1`) and
+Gaussian (`_l2`) noise.
+Proof: `rows/moments/ratio_sums.proof.md`.
 """
 
 # Proof: ratio_sums.proof.md

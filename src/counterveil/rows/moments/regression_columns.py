@@ -1,8 +1,18 @@
 """The columns of a row that regressions are made of, each in [-1, 1].
 
-Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the
-reference, the outcome and further ones. Every column is a function of one row and of declared ranges. With a
-centre c and a scale s they become z = (x - c) / s, and interactions are products of two of these.
+In: one row (covariates, arm, outcome, further outcomes) and declared ranges, which are public. Out: a number
+in [-1, 1] for every column, in half ranges around the middle of its range,
+
+    features of covariates, logarithms of some, a flag (-1 or 1) for every arm but the reference, the outcome,
+    further outcomes, the logarithm of the outcome where it is asked for.
+
+Later, with a released centre c and scale s, they become z = (x - c) / s, and interactions are products of two
+of these (`products`). `Columns` holds the public description, with the middle and half width of every column
+in its own units; `counted` is the number of columns in the bound of how far one record moves their means.
+
+Why it is right: every column is a function of one row and of public declarations and stays in [-1, 1], which
+is all that the bounds need. Flags of one covariate, or of the arms, count as two columns at most, since at
+most one of them is 1. Proof: `rows/moments/regression_moments.proof.md`.
 """
 
 # Proof: regression_moments.proof.md

@@ -1,13 +1,24 @@
-"""Second moments of all columns of private records: centres, counts of long rows, the matrix of working rows.
+"""Noisy second moments of all columns of private records, from which linear regressions are solved.
 
-Of n records with columns x in [-1, 1] and working rows u and w (`working_rows`), released are, in this order,
+Of n records with columns x in [-1, 1] (half ranges of the declared ranges) and rows u and w of `WorkingRows`,
+released are, in this order,
 
     the means of x_j and of k x_j^2, k = 1.665 (squares of two-valued columns are known),
-    counts of rows by |u|^2, and of each response that is a number by |u_k|,
+    counts of rows by |u|^2, and of each numeric response by |u_k|,
     the mean of w w',
 
-w being u clipped, weighted and truncated so that |w|^2 <= L + sum (a_k b_k)^2. Each has the bound of its
-proof page.
+where u is x standardised by the released means and squares, and w is u clipped, weighted and truncated so
+that |w|^2 <= L + sum over responses of (factor times bound)^2. The counts tell where to clip and shorten. Out
+come noisy means and the standard deviation of their noise, without units (half ranges, or standardised
+columns).
+
+Why it is right: squares come free with their means at k = 1.665, so that one record moves the first vector by
+sqrt(4 f) / n for f columns; it is in one cell of each of h partitions, so that counts move by 2 h in absolute
+changes; and the mean of w w', off the diagonal times the root of two, moves by sqrt(2) max |w|^2 / n. What
+each step uses was released before.
+Proof: `rows/moments/regression_moments.proof.md`. The edges `LENGTHS` (in parts of the expected squared
+length) and `WINDOWS` (in standard deviations) decide how finely the clip can be chosen; privacy does not
+depend on them.
 """
 
 # Proof: regression_moments.proof.md

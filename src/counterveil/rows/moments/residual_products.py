@@ -1,8 +1,19 @@
-"""Means of u rho and of rho^2 over records, rho being the clipped residual of a released model.
+"""Noisy means of u rho and of rho^2 over records, rho being the clipped residual of a released model.
 
-With |u| <= L and rho in [-c, c] the vector of u rho / (L c) and k rho^2 / c^2, k = 1.665, moves by 2 / n
-where one of n records changes (`residual_moments`); several arms cost what one does, since a record is in one
-of them.
+With u a row's standardised covariates and constant, |u| <= L, rho the outcome less its prediction by a model
+that was released before, clipped to [-c, c], and k = 1.665, released with Gaussian noise is the vector of
+means over n private records
+
+    u rho / (L c),    k rho^2 / c^2,
+
+u rho by arm where the model is one line for each arm. Out come the means of u rho (units of u times the
+outcome's) and of rho^2, with the standard deviations of their noise. The mean of u rho is the gradient of the
+squared error of the model, from which it is corrected; that of rho^2 is the residual variance.
+
+Why it is right: replacing a record moves (u rho / (L c), k rho^2 / c^2) by at most 2 / n in Euclidean length,
+as far as the first part alone may: at this k squares come free. Several arms cost what one does, since a
+record is in one of them. `LENGTH_SLACK` covers the rounding of |u|.
+Proof: `rows/moments/orthogonal_score.proof.md` (b), and by arm `rows/moments/arm_grams.proof.md` (c).
 """
 
 # Proof: orthogonal_score.proof.md

@@ -1,8 +1,21 @@
 """The middle of a regression's sandwich, for errors of unequal variance: counts of lengths, and a mean.
 
-Given the released coefficients b of a regression, rows are w = q T x e: T makes regressors x uncorrelated, e
-is what b leaves of the response, q the weight of a row. Counts of |w|^2 are released, then the mean of w w'
-of rows shortened to a length that these counts give.
+Standard errors that allow unequal error variances (Eicker, Huber, White) are A^-1 M A^-1 / n, with A the
+second moments of the regressors and M the mean of q^2 x x' e^2. Given the released coefficients of a
+regression, a row is
+
+    w = q T x e,    x regressors,  e the residual of the response,  q the row's weight,
+
+with T a matrix that makes the regressors uncorrelated, so that the mean of w w' is T M T'. Released are
+counts of private rows by |w|^2 between edges, then the mean of w w' of rows shortened to a length R that
+the counts give. In: working rows without units (standardised columns, outcomes in scaled half ranges); out:
+counts in people, and a noisy matrix in the units of w with its noise.
+
+Why it is right: a row is in one cell, so that it moves two counts by one; with |w|^2 <= R replacing a row
+moves the upper triangle of the mean, off the diagonal times the root of two, by at most sqrt(2) R / n.
+Everything that makes w was released before; the edges and R divide precision and privacy does not depend on
+them.
+Proof: `rows/moments/robust_moments.proof.md`.
 """
 
 # Proof: robust_moments.proof.md

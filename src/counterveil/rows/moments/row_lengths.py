@@ -1,7 +1,12 @@
-"""How long standardised rows are: a histogram of |z|^2 / p, p being the number of features.
+"""How long standardised rows are: a noisy histogram of |z|^2 / p, p being the number of features.
 
-z are the features of a record, standardised by released centres and scales (`Standard`). A row is in one
-cell, so that one record that is replaced moves two counts by one each.
+z are the features of a private record in standard deviations: less released centres and over released scales
+(`Standard`). Out come the noisy counts of records between the `EDGES`, in people; later releases are
+shortened to a length that they suggest. With standardised features |z|^2 / p is near one.
+
+Why it is right: a row is in one cell, so that one record that is replaced moves two counts by one each.
+Proof: `rows/histogram.proof.md`. The edges decide how finely a length can be chosen; privacy does not depend
+on them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,17 @@
-"""Records in released units: what every release by arm sums over.
+"""Records in released units: the rows (u, arm, v) that every release by arm sums over.
 
-A record (x, arm, y), x features in [-1, 1] and y the outcome in half ranges around the middle of its range,
-becomes
+A private record (x, arm, y), x features in [-1, 1] and y the outcome in half ranges around the middle of its
+declared range, becomes
 
     u = (1, z),    z = (x - mean) / scale, clipped and shortened to |z|^2 <= L,    v = (y - centre) / unit,
 
-so that |u|^2 <= 1 + L. All numbers were released before: a row's u and v depend on its own record alone.
+so that |u|^2 <= 1 + L (`longest` is its root). mean and scale are of the features, centre and unit of the
+outcome, in half ranges; z is in standard deviations and v in released units of the outcome. `constant` and
+`outcome` are a and b of `arm_grams`, the squared lengths that the constant and the outcome get there.
+
+All these numbers were released before, so that a row's u and v depend on its own record alone, as the proofs
+of the sums require (`rows/moments/arm_grams.proof.md`, `rows/moments/orthogonal_score.proof.md`). This module
+releases nothing itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""Noisy counts of doubly robust scores of private records by their size.
+"""Noisy counts of doubly robust scores of private records by their size, from which the clip is chosen.
 
 A score of a row follows from that row and released lines and weights (`score_sums`), in units of the released
-scale. A row is in one cell, so that one record that is replaced moves two counts by one each. Scores of the
-means of arms are counted by arm: their cells follow one another, arm by arm.
+scale of the outcome. In come rows (u, arm, v) and public edges of |score|, out come noisy counts in people
+and the standard deviation of one count's noise. Scores of the means of arms are counted by arm: their cells
+follow one another, arm by arm.
+
+Why it is right: a row is in one cell, so that one record that is replaced moves two counts by one each, by 2
+in the sum of absolute changes and sqrt(2) in Euclidean length. Proof: `rows/histogram.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,21 @@
-"""Sums of doubly robust scores of records, clipped to [-1, 1] in units of their clip, and of their squares.
+"""Noisy means of doubly robust scores of private records, clipped to [-1, 1] in units of a clip, and of their
+squares.
 
-For the effect, with lines beta_a, weights alpha_a of the arms and p_a how much a row of arm a counts,
+With lines beta_a that predict the outcome in arm a, weights alpha_a of the arms (lines on u too), and p_a how
+much a row of arm a counts in the population asked about, the score for an effect is
 
     score = p_a (tau'u - effect) +- alpha_a'u (v - beta_a'u),    tau = beta_1 - beta_0,
 
-+ for the treated, - for the others. For the mean of every arm, the weighted residuals
-alpha_a'u (v - beta_a'u) alone. A row's score depends on that row and on released numbers, so that one of n
-records moves the means of (r, k r^2), k = 1.665, by 2 / n (`orthogonal_score`), and what is released by arm
-by `SCORE_TERMS`.
++ for the treated, - for the others (augmented inverse weighting; Robins, Rotnitzky and Zhao 1994). Its mean
+is what the data add to `effect`, and it is doubly robust: right if the lines or the weights are. For the mean
+of every arm, the weighted residuals alpha_a'u (v - beta_a'u) alone are summed by arm. u and v are a row in
+released units (`ScaledRows`); results are in units of v. All lines, weights and clips are public or were
+released before.
+
+Why it is right: r = score / clip, clipped to [-1, 1], depends on one row and released numbers, so that one of
+n records moves the means of (r, k r^2), k = 1.665, by 2 / n: squares come free. What is released by arm moves
+by `SCORE_TERMS`: by 2 in absolute changes and sqrt(2) in Euclidean length.
+Proof: `rows/moments/orthogonal_score.proof.md` (a), by arm `rows/moments/group_scores.proof.md`.
 """
 
 # Proof: orthogonal_score.proof.md

@@ -1,8 +1,17 @@
-"""Exact sums of bounded terms of rows, in whole steps.
+"""Exact sums of bounded terms of rows, in whole steps: rounding and counts that several releases share.
 
-A term of a row is a part of its bound in [-1, 1], truncated towards zero to whole steps, so that sums are
-exact whatever the order of rows. All parameters are public or were released before; a row's terms depend on
-that row alone.
+A term of a row is a part of its bound in [-1, 1]. It is truncated towards zero to steps of 2^-20
+(`whole_steps`; no number becomes 0), so that sums are whole numbers and exact whatever the order of rows.
+Also here: sums by arm of a term times a direction, and counts of values between edges (`counts_between`), in
+people.
+
+In: blocks of terms that depend on one row and on public or released numbers alone. Out: whole numbers, not
+yet noisy, which callers pass on to a release.
+
+Why it matters: whole numbers below 2^53 add exactly in double precision (4096 products of numbers up to 2^20
+do), so that the sensitivity of the released sum is that of exact arithmetic; truncation towards zero keeps
+each term inside its bound. Proofs: the pages of the sums, for example
+`rows/moments/orthogonal_score.proof.md`.
 """
 
 from __future__ import annotations

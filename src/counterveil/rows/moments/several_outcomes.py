@@ -1,9 +1,19 @@
 """The contrasts of several outcomes in two private arms, released together.
 
-For outcome j with numbers in [0, B_j], the mean of everyone, then the mean of psi_j around a released share q
-and centre c_j, then that of psi_j^2 move by at most the bounds of `CentredContrast`, all outcomes at once.
-Each of the three is one release of numbers that may all move, with noise in proportion to one over an
-outcome's weight.
+For outcome j with numbers y in [0, B_j], in units of the outcome and from the lower end of its range,
+released with noise are the mean of everyone, then the means of psi_j and of psi_j^2,
+
+    psi_j = t (y - c_j) / q - (1 - t) (y - c_j) / (1 - q),
+
+t = 1 for a treated row, 0 for another, q the released share treated and c_j a released centre of outcome j.
+The mean of psi_j estimates the difference of the arms' means of outcome j. In come exact totals of private
+rows, out come one noisy number for every outcome, with noise in proportion to one over the outcome's weight.
+
+Why it is right: for each outcome one row moves the three means by at most the bounds of `CentredContrast`,
+all outcomes at once; each of the three vectors is one release whose numbers may all move together, and the
+plan (which names the releases and what part of the budget each pays) adds up the three.
+Proof: `rows/moments/several_outcomes.proof.md`, with the bounds of `rows/moments/centred_contrast.proof.md`
+and the noise of `rows/linear/several_outcomes.proof.md`.
 """
 
 # Proof: several_outcomes.proof.md

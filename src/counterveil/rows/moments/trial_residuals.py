@@ -4,9 +4,17 @@ With p a row's place along a direction v of its standardised covariates z, clipp
 
     g = slope (p - middle), cut to [-h, h] and rounded to whole steps,    r = f (y - g + h),
 
-r lies in [0, f (B + 2 h)] for outcomes y in a range of width B: the contrast of both arms is that of r in
-place of y. Direction, slope, middle, h and f were released before. The direction is made of second moments of
-(u, sqrt(b) y) with u = (1, z), the slope of those of (1, p / c, y), all of which are released here.
+r lies in [0, f (B + 2 h)] for outcomes y in a range of width B (y and B in units of the outcome, a step being
+1 / 2^24 of the range; slope and h in half ranges; f a factor without unit). The contrast of both arms is that
+of r in place of y: since a prediction from covariates takes off the same on average in both arms of a trial,
+it changes the variance and not what is estimated. Direction, slope, middle, h and f were released before. The
+direction is made of second moments of (u, sqrt(b) y~) with u = (1, z) and y~ a scaled outcome in [-1, 1], the
+slope of those of (1, p / c, y~); both matrices are released here.
+
+Why it is right: g is a function of a row's own covariates and of released numbers, cut to [-h, h], so that r
+is one row's number in a known range; the bounds of the centred contrast hold with f (B + 2 h) in place of B.
+A poor prediction costs length of the interval, not validity.
+Proof: `rows/moments/centred_contrast.proof.md`, and for the moments `rows/moments/free_gram.proof.md`.
 """
 
 # Proof: centred_contrast.proof.md

@@ -2,14 +2,18 @@
 
 With psi functions of a record's covariates, a its arm, y its outcome in half ranges around the middle of the
 range and L a public length, a `RowForm` yields blocks of (u, arm, v) with |u| <= 1 but for rounding and v in
-[-1, 1]:
+[-1, 1], both without units:
 
     `ArmForm`          u = s psi / L,                     v = s y,                   s = min(1, L / |psi|),
     `InteractedForm`   u = s (psi, 2 (a - p) psi) / L,    v = s (y - p offset'psi),  s for the longer arm,
 
-p being a released propensity. s shortens a long row and its outcome together: a weight in a regression that
-depends on covariates alone, so that a right model stays right. A row depends on its own record and on
-released numbers.
+p being a released propensity and offset released coefficients. In come private records; the rows stay inside
+the process, and `arm_statistics` releases sums over them.
+
+Why it is right: s shortens a long row and its outcome together, as a weight in a regression that depends on
+covariates alone, so that a linear model that holds still holds after it. A row depends on its own record and
+on released numbers, and |u| <= 1 bounds how far one record moves the sums.
+Proof: `rows/moments/arm_statistics.proof.md`.
 """
 
 # Proof: arm_statistics.proof.md

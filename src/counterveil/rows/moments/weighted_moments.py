@@ -1,12 +1,18 @@
 """Sums of bounded contributions of rows and of their squares, with one Gaussian noise or noises of their own.
 
-With u_i in [-1, 1] the contribution of row i, in units that the caller knows, t_i in {0, 1} its treatment and
-k = 1.665, released are
+With u_i in [-1, 1] the contribution of row i to a weighted average (one of it being `unit` in units of the
+outcome), t_i in {0, 1} its treatment and k = 1.665, released are
 
     (sum u, k sum u^2[, sum t / 2])    as one vector with Gaussian noise, or each with pure noise of its own,
 
-the number treated where an estimand asks for a mean over one arm. Out come means over all rows, the size that
-the sum is divided by, and the noise in units of the outcome. One record moves the sums by `WeightedMoments`.
+the number treated where an estimand asks for a mean over one arm. Out come means over all rows of u and u^2
+(no unit), the size in people that the sum is divided by, and the noise of the effect in units of the outcome.
+
+Why it is right: under replacement of one row (u, k u^2) moves by at most 2 in Euclidean length, as u alone
+does: squares come free; the number treated adds a quarter to the squared length, hence sqrt(4 + 1/4). Apart
+they move by 2, 1 and 1. `WeightedMoments` has these bounds.
+Proof: `rows/moments/inverse_weighting.proof.md`. `COUNT_FACTOR` divides precision between sum and count, and
+privacy does not depend on it, since the bound is computed from it.
 """
 
 # Proof: inverse_weighting.proof.md

@@ -1,17 +1,21 @@
 """How a record's columns become a row of a regression's moment matrix, of bounded length.
 
-With x the columns of a record in [-1, 1] (`regression_columns`), z = (x - centre) / scale and f = (1, z,
-products of z),
+With x the columns of a private record in [-1, 1] (`regression_columns`), z = (x - centre) / scale and f = (1,
+z, products of z),
 
     u = mix f, responses in it clipped to windows,    w = sqrt(q) factors u,    q = min(1, length / |u|^2),
 
-|u| leaving out what regressions may explain (responses): no row is given less weight for the value of its
-response. So
+|u| leaving out what regressions may explain (responses, that is outcomes and arms): no row is given less
+weight for the value of its response, since a weight that depends on it would bias the regression. So
 
     |w|^2 <= length + sum over responses of (factor bound)^2,
 
-which is `squared_max_norm`. Centre, scale, mix, windows, length and factors are public or were released, so
-that a row depends on its own record alone.
+which is `squared_max_norm`, the number that noise is scaled by. centre and scale are in half ranges, windows
+in the units of u (standard deviations at first), length in squared units of u, and mix combines columns; all
+of these and factors are public or were released, so that a row depends on its own record alone. u stays
+inside the process; `regression_moments` releases the mean of w w'.
+Proof: `rows/moments/regression_moments.proof.md`. Where rows are shortened trades noise against weight;
+privacy holds for every choice.
 """
 
 # Proof: regression_moments.proof.md
