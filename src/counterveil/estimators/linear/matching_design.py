@@ -110,17 +110,18 @@ def match(design: Scored, neighbours: int, limits: Limits, estimand: str) -> Mat
 
 
 def published_limits(design: Scored, settings: MatchingSettings, epsilon: float, *, feasible: bool) -> Limits:
-    """Return the limits of PrivATE (Yuan et al., label level, equations 9 and 10) for treated and control rows.
+    """Return the limits of PrivATE (Yuan et al., label level, equations 9 and 10) for both arms.
 
-    With n the rows of the larger arm and M the most often that a unit is used without a limit, over the number N of
-    neighbours, the smaller arm has the limit
+    With n the rows of the larger arm and M the most often that a unit is used without a limit, over the
+    number N of neighbours, the smaller arm has the limit
 
         k = min(max(round(sqrt(epsilon c n M / 2)), 1), M),
 
-    the least of 2 k^2 B^2 / epsilon^2 (noise) plus a bias that falls in k and grows with c n M; c is the paper's error
-    coefficient (`settings.c`). The larger arm has k times the ratio of the sizes, at least 1. Both are times N: in uses
-    of one row. A whole number in `settings.limit` stands in the place of k. `feasible` raises k until all of the
-    larger arm can be matched.
+    which trades the paper's supposed variance of the noise, 2 k^2 B^2 / epsilon^2, against its supposed
+    squared bias, (c B n M / k)^2; c is the paper's error coefficient (`settings.c`). The larger arm has k
+    times the ratio of the sizes, at least 1. Both are multiplied by N, which makes them uses of one row. A
+    whole number in `settings.limit` stands in for k. `feasible` raises k until all of the larger arm can be
+    matched.
     """
     treated, control = design.arms
     small, large = sorted((treated, control))
@@ -195,8 +196,8 @@ def expected_errors(
     """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
 
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
-    (0.7 of it) and score (0.3) whose weighted means differ between an arm and those whose effect is estimated. `sd` is
-    assumed of the mean outcome over the covariates, and of outcomes around it.
+    (0.7 of it) and score (0.3) whose weighted means differ between an arm and those whose effect is
+    estimated. `sd` is assumed of the mean outcome over the covariates, and of outcomes around it.
     """
     gaps = _Gaps(design, estimand)
 

@@ -123,9 +123,9 @@ class DualSolution:
     """Weights in [0, cap] for each arm, with the certificate.
 
     `residual` is the largest violation of the equations (sums, and totals against multipliers in
-    units of a typical feature); `lower_bound` is the dual's value, which no feasible weights beat. Where `iterations`
-    reached the maximum before `residual` fell to the tolerance, the weights are the last that were found: they lie in
-    [0, cap], sum to one within `residual`, and `lower_bound` still holds.
+    units of a typical feature); `lower_bound` is the dual's value, which no feasible weights beat. Where
+    steps ran out before `residual` fell to the tolerance, the weights are the last that were found: they lie
+    in [0, cap], sum to one within `residual`, and `lower_bound` still holds.
     """
 
     weights: tuple[Vector, ...]
@@ -372,9 +372,9 @@ class _Curvatures:
 def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations: int) -> DualSolution:
     """Return the weights that solve the problem; `unit` is the typical size of a feature.
 
-    Steps end when every equation holds to `tolerance`, or after `max_iterations`: then the weights are not yet optimal,
-    no error is raised, and `residual` and `lower_bound` of the solution say how far off they may be. Softened problems
-    may take more steps than the maximum. Most of the way is gone by sums in the precision of the arms' products.
+    Steps end when every equation holds to `tolerance`, or after `max_iterations`: then the weights are not
+    yet optimal, no error is raised, and `residual` and `lower_bound` of the solution say how far off they may
+    be. Most of the way is gone by sums in the precision of the arms' products.
     """
     kind = problem.arms[0].rows.kind
     curvatures = _Curvatures(problem)
