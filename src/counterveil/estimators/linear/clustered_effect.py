@@ -3,9 +3,10 @@
     effect = sum_i c_i y_i,    S = |u|,    u_g = sum over the rows of cluster g of f_ga c_i (y_i - M_a),
 
 in units of the outcome, with public weights c, M_a the weighted mean of the row's arm a, and public factors
-f_ga, which correct for small numbers of clusters (`rows/linear/clustered_error.py`). One outcome is private;
-in a range of width B it moves the effect by at most B max |c_i|, and S by a bound of that size whatever the
-size of its cluster. So S is released, not its square. Proof: `rows/linear/clustered_error.proof.md`.
+f_ga that make the mean of u_g^2 right for independent outcomes of one variance
+(`rows/linear/clustered_error.py`). One outcome is private; in a range of width B it moves the effect by at
+most B max |c_i|, and S by a bound of that size whatever the size of its cluster. So S is released, not its
+square. Proof: `rows/linear/clustered_error.proof.md`.
 
 In: public covariates, treatments, clusters and coefficients; private outcomes, read through the gate alone
 (it adds noise and lets each release of the plan through once). Out: the effect and S with their noise. With

@@ -3,7 +3,8 @@
 The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals +1 and -1,
 and outcomes in an interval of length B. Its supposed squared error has three parts, here in units of B^2:
 
-    rho^2 (|u_1|^2 + |u_0|^2 - 2 sum_j rho_j u_1j u_0j) + sigma^2 |w - reference|^2 + noise_variance * max|w|^2,
+    rho^2 (|u_1|^2 + |u_0|^2 - 2 sum_j rho_j u_1j u_0j)
+        + sigma^2 |w - reference|^2 + noise_variance * max|w|^2,
 
 with u_a (p,) the totals of the features in arm a under the weights' sizes, less their target (the features'
 mean over those whose effect is asked for). The first is the expected squared bias when an arm's mean outcome

@@ -5,7 +5,8 @@ biases it by more than chance does. Candidates are steps, squares and cubes of n
 columns. A candidate x (n,) is tested against the residuals t - p of a logistic model of treatment t with
 columns X (Rao 1948),
 
-    z = |x'(t - p) - x'W X A^-1 X'(t - p)| / sqrt(x'W x - x'W X A^-1 X'W x),    A = X'W X + I,    W = diag(p (1 - p)),
+    z = |x'(t - p) - x'W X A^-1 X'(t - p)| / sqrt(x'W x - x'W X A^-1 X'W x),
+    A = X'W X + I,    W = diag(p (1 - p)),
 
 so that the columns of the model are projected out (I, a ridge as if every slope had a standard deviation of
 one). Those with z of at least 3 (`_STANDS_OUT`, standard errors) that are not too alike to one that was taken
