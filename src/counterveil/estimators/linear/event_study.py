@@ -12,8 +12,8 @@ but r.
 
 Why it is private: all P measurements of one person may change at once, and each b_p moves by at most W max
 |c_i|. Their parts of the budget add up to it. Proof: `rows/linear/event_study.proof.md`. Measurements are
-released, not changes, since in units of the noise that one release would have a difference of two has W
-sqrt(2 P), where changes, which move by 2 W, would have 2 W sqrt(P - 1).
+released, not changes, since with Gaussian noise, in units of what one release of sensitivity one would have,
+a difference of two has W sqrt(2 P), where changes, which move by 2 W, would have 2 W sqrt(P - 1).
 
 References
 ----------

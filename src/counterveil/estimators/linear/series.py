@@ -6,7 +6,8 @@ in units of the outcome y: treatment a minus its propensity p(x), times function
 rows of the effect, beside the same functions for the outcome (Nie and Wager 2021, `series_features.py`).
 Covariates and treatments are public, so that functions, propensity and all sums over rows may be taken from
 the data, and the weights are a public linear map of the outcomes. They are released in three looks, each
-around the predictions of the last, with residuals clipped at a size that was released before:
+around the predictions of the last, the second and third with residuals clipped at a size that was released
+before:
 
 - first, mean outcomes of the arms;
 - second, a first model of outcomes and effects;

@@ -4,9 +4,9 @@ The variance of an effect sum_i c_i y_i is estimated group by group (an arm, or 
 
     V = sum over groups of (S / df) Q,    S = sum of c_i^2 in the group,    df = n - 1 - (df of slopes),
 
-Q being the group's squared residuals around a ridge line in its features
-(`rows/linear/residual_variance.py`). For a group of n rows with feature covariance C, features fitted with
-closeness D^2 (the shape, on a diagonal), ridge strength s and W W' = (I + s D C D)^-1,
+Q being the least sum of the group's squared residuals around a line in its features plus a ridge penalty on
+slopes (`rows/linear/residual_variance.py`). For a group of n rows with feature covariance C, features fitted
+with closeness D^2 (the shape, on a diagonal), ridge strength s and W W' = (I + s D C D)^-1,
 
     degrees of freedom of slopes = trace(I - W W'),
     loading = S n trace(C - C (C + (s D^2)^-1)^-1 C) / df.

@@ -1,10 +1,10 @@
 """Chooses the form of an effect's released variance that is expected to give the shortest interval.
 
-The variance is V = sum over groups of (S / df) Q, with Q the squared residuals around a ridge line of
-strength s in public features, S the sum of squared weights and df the degrees of freedom
-(`rows/linear/residual_variance.py`). Lines take from V what covariates explain, at the price of degrees of
-freedom. With loading(s) what a V with lines of strength s holds of a mean outcome of variance one
-(`spectrum.py`), the strongest lines are taken for which
+The variance is V = sum over groups of (S / df) Q, with Q the least sum of squared residuals around a line in
+public features plus a ridge penalty (strength s) on its slopes, S the sum of squared weights and df the
+degrees of freedom (`rows/linear/residual_variance.py`). Lines take from V what covariates explain, at the
+price of degrees of freedom. With loading(s) what a V with lines of strength s holds of a mean outcome of
+variance one (`spectrum.py`), the strongest lines are taken for which
 
     loading(s) >= imbalance^2,
 
