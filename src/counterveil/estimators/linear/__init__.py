@@ -1,1 +1,2 @@
-"""One linear form of the outcomes with public weights: difference in means, matching, weighting, means of arms."""
+"""Linear forms of private outcomes with public weights: difference in means, matching, weighting, arm means.
+"""

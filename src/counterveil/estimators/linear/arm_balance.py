@@ -1,6 +1,13 @@
-"""Tables about weighted arms, each towards everybody: balance, effective sizes, and how small scores become.
+"""Tables about weighted arms, each against everybody: balance, effective sizes, and small propensity scores.
 
-All of it is made of covariates, arms and coefficients, which are public where outcomes alone are private.
+For weights w of an arm's rows that add up to one, a feature x and everybody's standard deviation s of it,
+
+    difference = sum_i w_i (x_i - mean of everybody) / s,    variance ratio = sum_i w_i (x_i - m_w)^2 / s^2,
+
+m_w being the weighted mean, each before (equal weights) and after; the effective size is 1 / sum_i w_i^2, in
+rows. In: features, scores, arms and weights, which are public where outcomes alone are private. Out:
+JSON-ready tables. No outcome is read and nothing is released with noise, so that privacy does not depend on
+these tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,20 @@
-"""Means of several arms where only outcomes are private: one release for each arm and one for its variance.
+"""Means of several public arms where only outcomes are private, each with its variance, and their contrasts.
 
-Each arm's mean with its variance is a chain of its own: one outcome moves its own arm and no other, so that
-every arm spends the whole budget (disjoint releases compose in parallel, McSherry 2009).
+    T_k = sum over arm k of c_i (y_i - low),    effect of arm k = T_k - T_0,
+
+with public coefficients c that add up to one in each arm (1 / n_k for plain means), outcomes y in [low,
+high], and arm 0 the reference; means and effects are in units of the outcome. Released are T_k and the
+variance V_k of its sampling error, in squared units, each with noise for how far one outcome moves it (high -
+low times the largest c_i of the arm, in the case of T_k).
+
+In: public arms, coefficients (`arms_design.py`) and private outcomes, which are read through the gate alone:
+it adds noise and lets each release of the plan through once. Out: the released means with their errors.
+
+Why it is right: one outcome moves the two numbers of its own arm and no other, so that the two releases of an
+arm form a chain that spends the whole budget, and all chains together cost it once (disjoint releases compose
+in parallel, McSherry 2009). Proofs: `rows/linear/arm_mean.proof.md`, `rows/linear/linear_estimate.proof.md`
+(weighted means) and `session/branches.proof.md`. The split between mean and variance reads public numbers and
+sets lengths of intervals.
 """
 
 from __future__ import annotations

@@ -1,9 +1,17 @@
-"""The means of several arms as public coefficients: plain, weighted for balance, or matched on the multinomial score.
+"""Public coefficients of the means of several arms: plain, weighted for balance, or matched on the score.
 
-Every arm's mean estimates what everybody's mean outcome would be in that arm. Where only outcomes are private
-all of this is free, whatever it reads of covariates and arms. Weights towards everybody are those of
-balancing weights, an arm being in the place of the treated; `matched_arm.py` has the coefficients of
-matching.
+    mean of arm k = sum over arm k of c_i y_i,    c_i >= 0 with the total one,
+
+in units of the outcome y, estimates what everybody's mean outcome would be in that arm. The coefficients are
+1 / n_k (plain), those of least supposed squared error whose weighted features are near everybody's means
+(`balanced_arms`, `kernels/balancing.py`), or those of matching on the arm's multinomial propensity score
+(`matched_arm.py`). One outcome moves the mean of its own arm alone, by at most (range of outcomes) times max
+c_i. Proofs: `rows/linear/arm_mean.proof.md` and `rows/linear/linear_estimate.proof.md`.
+
+In: covariates and arms, which are public where outcomes alone are private, so that choosing coefficients
+costs no privacy. Out: an `ArmsDesign`, which says what is to be summed and released, and tables about it.
+`_SUPPOSED_SHARE` (the part of the budget supposed to go to variances while coefficients are chosen) steers
+weights; privacy does not depend on it.
 """
 
 from __future__ import annotations

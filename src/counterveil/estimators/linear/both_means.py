@@ -1,12 +1,21 @@
 """Means of both arms where only outcomes are private, for ratios, lifts and odds ratios.
 
-One outcome is in one arm, so that both means are released for the price of one (`session/parallel.proof.md`;
-disjoint releases compose in parallel, McSherry 2009). An adjusted effect is split into what its weights make
-of either arm,
+An adjusted effect sum_i c_i y_i is split into what its public coefficients c make of either arm,
 
     T_1 = sum over the treated of c_i y_i,    T_0 = sum over the others of -c_i y_i,
 
-in units of the outcome, so that T_1 - T_0 is the effect (`rows/linear/arm_pair.proof.md`).
+in units of the outcome, so that T_1 - T_0 is the effect. Each is released with noise for its own sensitivity,
+(range of outcomes) times the largest |c_i| of its arm, and so is its variance; the measure is made of the
+released numbers.
+
+In: public coefficients of weighting, matching or plain means, and private outcomes, read through the gate
+alone (it adds noise and lets each planned release through once). Out: the measure with an interval, and both
+means.
+
+Why it is right: one outcome is in one arm, so that only the numbers of that arm move (proof:
+`rows/linear/arm_pair.proof.md`; `rows/linear/arm_mean.proof.md` for plain means), and both arms' numbers are
+released for the price of one (`session/parallel.proof.md`; disjoint releases compose in parallel, McSherry
+2009).
 """
 
 from __future__ import annotations

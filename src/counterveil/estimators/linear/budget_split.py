@@ -1,12 +1,20 @@
-"""How the budget is split between an effect and its variance: an expected interval that is short.
+"""How the privacy budget is split between an effect and its variance: for a short expected interval.
 
-With share s of the budget for the variance, the squared length of an interval is in proportion to
+With share s of the budget for the variance, the squared length of an interval is taken to be in proportion to
 
     noise(1 - s) + typical variance + sd of the variance's noise(s),
 
-the last standing for how much a released variance is raised so that its noise does not make it too small.
-Without a released variance its largest value (`variance_cap`) stands in for the last two. All of this is made
-of public numbers and steers lengths alone: the guarantee holds for every split.
+in squared units of the outcome. noise(1 - s) is the variance of the noise of the effect, released with the
+rest of the budget; the last term stands for how much a released variance is raised so that its noise does not
+make it too small. The typical variance is that of an effect sum_i c_i y_i of outcomes whose standard
+deviation is 1/6 of their range (`TYPICAL_SD`). Without a released variance (s = 0) the largest possible one,
+`variance_cap`, stands in for the last two, and the whole budget goes to the effect. Shares are compared on a
+grid of fortieths, up to 16/40.
+
+In: bounds on how far one outcome moves both numbers, and the budget; all of them are public. Out: the share s
+and the plan, which names both releases and the part of the budget that each pays. Every split of a plan adds
+up to the budget, so that the guarantee holds for all of them: s, `TYPICAL_SD` and `SLACK` steer lengths of
+intervals alone.
 """
 
 from __future__ import annotations

@@ -1,13 +1,19 @@
-"""How well a clustered standard error is known: its degrees of freedom, and its expected size before any release.
+"""Degrees of freedom of a clustered standard error, and its expected size before any release.
 
-The squared standard error is the length of a vector u of residual totals by cluster
-(`rows/linear/clustered_error.py`). With W the covariance of u, up to a constant, for outcomes of one variance that
-have the correlation rho within clusters, it has about
+The squared standard error is |u|^2 for a vector u of residual totals by cluster
+(`rows/linear/clustered_error.py`). With W the covariance of u, up to a constant, for outcomes of one variance
+that have the correlation rho within clusters, |u|^2 is matched in mean and variance by a multiple of a
+chi-square (Satterthwaite) with
 
     (trace W)^2 / trace W^2
 
-degrees of freedom (Satterthwaite), which for equal weights and rho = 0 are those of Bell and McCaffrey [1]_. All
-numbers are public: coefficients, arms and clusters.
+degrees of freedom, which for equal weights and rho = 0 are those of Bell and McCaffrey [1]_. The least over
+rho = 0 and 0.3 is taken, for rho is not known. From more than 400 clusters on (`_MANY`), W is taken to be
+diagonal.
+
+In: coefficients, arms and clusters, all public. Out: degrees of freedom, and for `expected_error` a standard
+error in units of the standard deviation of an outcome. No outcome is read: these numbers set the length of
+intervals, and privacy does not depend on them.
 
 References
 ----------

@@ -1,9 +1,21 @@
-"""The value of a linear estimator of outcomes that come in clusters: one draw for the effect, one for its error.
+"""A weighted effect of outcomes in public clusters, released with its cluster-robust standard error.
 
-The standard error is released, not the variance: it is the length of a vector of residual totals by cluster
-(`rows/linear/clustered_error.py`), which one outcome moves by no more than it moves the effect, whatever the
-size of its cluster. With few clusters an interval takes Student's t with the degrees of freedom of Bell and
-McCaffrey (2002).
+    effect = sum_i c_i y_i,    S = |u|,    u_g = sum over the rows of cluster g of f_ga c_i (y_i - M_a),
+
+in units of the outcome, with public weights c, M_a the weighted mean of the row's arm a, and public factors
+f_ga that make the mean of u_g^2 right for independent outcomes of one variance
+(`rows/linear/clustered_error.py`). One outcome is private; in a range of width B it moves the effect by at
+most B max |c_i|, and S by a bound of that size whatever the size of its cluster. So S is released, not its
+square. Proof: `rows/linear/clustered_error.proof.md`.
+
+In: public covariates, treatments, clusters and coefficients; private outcomes, read through the gate alone
+(it adds noise and lets each release of the plan through once). Out: the effect and S with their noise. With
+few clusters an interval takes Student's t with the degrees of freedom of Bell and McCaffrey (2002), from
+`cluster_freedom.py`; fewer than 3 clusters in an arm, or 3 degrees of freedom, are refused.
+
+The share of the budget for S is that of the shortest expected interval. It supposes a correlation within
+clusters of 0.1 (`_CORRELATION`), and allows half a standard deviation of the noise of S (`_ALLOWED`): guesses
+that steer the split alone; privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,16 @@
-"""Penalised logistic regression on columns that are read a block of rows at a time.
+"""Penalised logistic regression of treatment on public covariates, reading columns a block of rows at a time.
 
 For columns x (d, n) with values in [-1, 1] and arms t (n,) the objective is
 
     mean over rows of log(1 + exp(m_i)) - t_i m_i, plus (penalty / 2) |b|^2,    m_i = b . (x_i, 1),
 
-with gradient and Hessian; weights b (d+1,) have the constant last. Most of the way to the least goes in single
-precision. All columns are public.
+the logistic likelihood with a ridge, with gradient and Hessian; weights b (d+1,) have the constant last. It
+is strictly convex for a positive penalty, so that the weights are unique, and Newton's steps find them. Most
+of the way to the least goes in single precision, which costs no accuracy where the last steps are taken in
+double precision.
+
+In: public columns and arms. Out: weights, and probabilities of treatment (propensity scores). No outcome is
+read and nothing is released: where outcomes alone are private this costs no privacy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,15 @@
-"""Tables about public weights: balance of covariates, overlap of scores, effective sizes, what explains treatment.
+"""Tables about public weights: balance, overlap of scores, effective sizes, what explains treatment.
 
-All of it is made of covariates, treatments and coefficients, which are public where outcomes alone are
-private.
+- balance: of every covariate the difference of the arms' means in standard deviations and the ratio of their
+  variances, with equal weights ("before") and with the weights of the estimate ("after");
+- overlap: counts of rows of both arms in 20 equal bins of the propensity score;
+- effective size: (sum of |c_i|)^2 / sum of c_i^2 within an arm, in rows that count equally;
+- treatment_r2: the partial R^2 of each covariate for treatment beyond the others, with which a supposed
+  omitted confounder is compared.
+
+In: covariates, treatments, scores and coefficients c, which are public where outcomes alone are private. Out:
+JSON-ready tables. No outcome is read and nothing is released with noise; privacy does not depend on these
+tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,19 @@
-"""Difference in means of a trial whose arms are public: one draw for the effect, one for its variance.
+"""Difference in means of a trial with public arms: a noisy number for the effect, one for its variance.
 
     effect = mean_1 - mean_0,    variance = s_1^2 / n_1 + s_0^2 / n_0,
 
-the conservative variance of Neyman [1]_. Outcomes are private; who was treated, and so n_1 and n_0, is
-public.
+in units of the outcome and their square: means, sample variances s^2 and sizes n of the treated (1) and the
+others (0). The variance is the conservative one of Neyman [1]_.
+
+In: private outcomes in a range of width B; who was treated, and so n_1 and n_0, is public. Outcomes are read
+through the gate alone, which adds noise and lets each release of the plan through once (a plan names the
+releases and the part of the budget that each pays). Out: both numbers with noise, the effect with an
+interval.
+
+Why it is private: one outcome moves the effect by at most B / min(n_1, n_0) and the variance by at most the
+square of that, and noise is scaled to both. Proof: `rows/linear/difference_in_means.proof.md`. With
+`find_range` outcomes are first searched for and clamped to a window (`rows/histogram.proof.md`), which stands
+in for B; study sites are weighted by their rows. Clustered outcomes go to `clustered_effect.py`.
 
 References
 ----------

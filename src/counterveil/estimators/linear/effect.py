@@ -1,9 +1,20 @@
-"""The value of a linear estimator where only outcomes are private: one draw for the effect, one for its variance.
+"""A weighted sum of private outcomes: one noisy number for the effect, one for its variance.
 
-    effect = sum_i c_i y_i + noise,
+    effect = sum_i c_i y_i + noise,    variance = V(y) (1 + bias^2) + noise,
 
-c of public columns. Outcomes that come in clusters are in `clustered_effect.py`; `effect_of` takes the form
-that the study calls for.
+in units of the outcome and their square, with c made of public columns, V an estimate of the sampling
+variance (from pairs of rows or from lines in features), and `bias` what an interval allows for, in standard
+errors. One outcome, in a range of width B, moves the effect by at most B max |c_i|, to which the noise is
+scaled. Proofs: `rows/linear/linear_estimate.proof.md`, and `rows/linear/residual_variance.proof.md` where V
+is from lines.
+
+In: public coefficients (`LinearEffect`) and private outcomes, read through the gate alone: it adds noise and
+lets each release of the plan through once. Out: the effect with an interval, whose variance is that of
+sampling plus that of the noise. The split of the budget reads public numbers and steers lengths of intervals
+alone.
+
+Outcomes that come in clusters are in `clustered_effect.py`; `effect_of` takes the form that the study calls
+for.
 """
 
 from __future__ import annotations

@@ -1,12 +1,19 @@
-"""Effects by period where only outcomes are private: comparisons of both arms' measurements in every period.
+"""Effects by period (event study) where only outcomes are private: both arms are compared in every period.
 
     effect_p = b_p - b_r,    b_p = sum_i c_i y_ip,
 
-with measurements y_ip of person i in period p, public weights c, and r the reference period. For a balanced
-panel this is two-way fixed effects with leads and lags of a common adoption date, which are differences of
-means of each person's own changes [1]_ [2]_. Measurements are released, not changes: one person moves P
-measurements by W each, so that a difference of two has noise of W sqrt(2 P), where changes, which move by 2
-W, would have 2 W sqrt(P - 1).
+in units of the outcome, with measurements y_ip of person i in period p, public weights c, and r the reference
+period. For a balanced panel this is two-way fixed effects with leads and lags of a common adoption date,
+which are differences of means of each person's own changes [1]_ [2]_.
+
+In: public weights and treatments; private measurements in a range of width W, read through the gate alone (it
+adds noise and lets each release of the plan through once). Out: an effect with an interval for every period
+but r.
+
+Why it is private: all P measurements of one person may change at once, and each b_p moves by at most W max
+|c_i|. Their parts of the budget add up to it. Proof: `rows/linear/event_study.proof.md`. Measurements are
+released, not changes, since with Gaussian noise, in units of what one release of sensitivity one would have,
+a difference of two has W sqrt(2 P), where changes, which move by 2 W, would have 2 W sqrt(P - 1).
 
 References
 ----------

@@ -1,10 +1,17 @@
-"""A linear estimator of private outcomes, and the error of a released number.
+"""A linear estimator of private outcomes (coefficients, variance form), and a released number's error.
 
     effect = sum_i c_i y_i,    variance = V(y) (1 + bias^2),
 
-with public coefficients c; V comes from pairs of rows or from lines through outcomes (`rows/linear/variance_forms.py`)
-and `bias` is what an interval allows for, in standard errors. Effects are in units of the outcome. A released number
-has the error N(0, variance) plus its noise; where the variance was not paid for, the largest one stands in.
+with public coefficients c; V comes from pairs of rows or from lines through outcomes
+(`rows/linear/variance_forms.py`) and `bias` is what an interval allows for, in standard errors. Effects are
+in units of the outcome, variances in their square. One outcome in a range of width B moves the effect by at
+most B max |c_i|; proof: `rows/linear/linear_estimate.proof.md`, with `rows/linear/residual_variance.proof.md`
+for V from lines.
+
+`LinearEffect` holds public numbers alone. `known_error` takes released numbers (post-processing, on which
+privacy does not depend): a released effect has the error N(0, variance) plus its noise, whose distribution is
+known. Where the variance was not paid for, the largest that outcomes in their range can have (`variance_cap`)
+stands in, so that the interval is longer but holds.
 """
 
 from __future__ import annotations

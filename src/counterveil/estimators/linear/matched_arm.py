@@ -1,14 +1,22 @@
-"""Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score of the arm.
+"""Matching towards one arm: everybody outside it borrows outcomes of its nearest units on the arm's score.
 
-With arm k of n_k rows and P(j) the N units of the arm nearest to unit j, the mean of the arm over everybody
-is
+With arm k of n_k rows, n rows in all, and P(j) the N units of the arm nearest to unit j, the mean of the arm
+over everybody is
 
     (1/n) (sum over the arm of y_i + sum over the others of the mean of y over P(j)) = sum of c_i y_i,
     c_i = (1 + K_i) / n,    K_i = sum over j with i in P(j) of 1 / |P(j)|,
 
-a weighted sum of the arm's own outcomes with public coefficients. How often a unit may serve is chosen for
-the least supposed squared error: bias from what covariates still differ, variance, and noise, which follows
-max c_i. The constants steer that choice; privacy does not depend on them.
+a weighted sum of the arm's own outcomes, in units of the outcome, with public coefficients. One outcome in a
+range of width B moves it by at most B max c_i, to which its noise is scaled. Proofs:
+`rows/linear/arm_mean.proof.md` and `rows/linear/linear_estimate.proof.md`. So how often a unit may serve is
+chosen for the least supposed squared error, in parts of B^2,
+
+    sd^2 (0.7 mean over features of gap^2 + 0.3 gap_score^2) + sd^2 sum c_i^2 + noise max c_i^2,
+
+squared bias, sampling variance and noise: gaps are weighted means less everybody's, in standard deviations,
+sd is that supposed of the mean outcome and of outcomes around it in parts of B, and noise the variance of the
+noise at sensitivity one. In: public covariates and arms. Out: coefficients. The constants steer that choice;
+privacy does not depend on them.
 """
 
 from __future__ import annotations

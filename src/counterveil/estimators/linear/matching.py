@@ -1,11 +1,19 @@
-"""Matching on the propensity score where only outcomes are private: one draw at the exact sensitivity.
+"""Matching on the propensity score where only outcomes are private: public coefficients, one noisy effect.
 
     effect = sum_i c_i y_i,
 
-every unit being compared with its nearest units of the other arm on the score [2]_, with replacement [1]_ and
-a limit on how often a unit serves, after PrivATE (Yuan et al.), whose published form is in `published`.
-Covariates, treatments and the order of rows are public, and so are the coefficients. The variance comes from
-lines in parts of each arm, or from pairs of neighbours on the score where that would take too long.
+in units of the outcome: every unit is compared with its nearest units of the other arm on the score [2]_,
+with replacement [1]_ and a limit on how often a unit serves, after PrivATE (Yuan et al., "PrivATE:
+Differentially Private Average Treatment Effect Estimation for Observational Data"), whose published form is
+in `published`. c_i grows with how often row i serves (`matching_design.py`).
+
+In: covariates, treatments and the order of rows, which are public, and so are the coefficients; private
+outcomes in a range of width B, read through the gate alone (it adds noise and lets each planned release
+through once). Out: the effect with an interval. One outcome moves the effect by at most B max |c_i|, to which
+the noise is scaled; proof: `rows/linear/linear_estimate.proof.md`. The variance, released as well, comes from
+lines in parts of each arm (`rows/linear/residual_variance.proof.md`), or from pairs of neighbours on the
+score where lines would take too long. The constants steer the variance's form; privacy does not depend on
+them.
 
 References
 ----------

@@ -1,13 +1,31 @@
-"""What covariates and treatments alone decide about matching: scores, limits, coefficients.
+"""Scores, limits on the reuse of matches, and coefficients of a matched effect, from public columns.
 
-A matched effect is sum_i c_i y_i, with c_i made of how often row i serves as a match. The noise follows max
-|c_i|, so that a limit on how often a row serves trades noise against bias: of the limits that are compared,
-the one is taken whose supposed squared error
+    effect = sum_i c_i y_i,    c_i = +-(e_i + K_i) / m,
 
-    sd^2 (squared distances of weighted means of covariates and score) + sd^2 sum_i c_i^2 + noise max_i c_i^2
+e_i being 1 for the m matched units whose effect is asked for (all for the ATE) and 0 for others, and K_i how
+often row i serves as a match of such a unit, each time with the weight 1 / (neighbours of that unit); the
+sign is + for the treated and - for controls, and the effect is in units of the outcome y. One outcome, which
+lies in a range of width B, has the coefficient c_i and no other, so that it moves the effect by at most B max
+|c_i| (proof: `rows/linear/linear_estimate.proof.md`). The noise is scaled to that number. A limit on how
+often a row serves therefore trades noise, which it lowers, against bias, since units must then take farther
+matches. Of the limits that are compared, the one is taken whose supposed squared error, in parts of B^2,
 
-is least. Where only outcomes are private all of this is public and free, whatever it reads of covariates and
-treatments; the constants steer the choice, and privacy does not depend on them.
+    sd^2 sum over arms of (0.7 mean_j (gap_j^2 / var_j) + 0.3 gap_score^2 / var_score)
+        + sd^2 sum_i c_i^2 + noise max_i c_i^2
+
+is least: squared bias, sampling variance, and variance of the noise. gap_j is the weighted mean of feature j
+in the arm less its mean over those whose effect is asked for, gap_score the same for the logit of the
+propensity score, and var_j and var_score are their variances over all rows. sd is the standard deviation
+supposed of the mean outcome and of outcomes around it, in parts of B, and noise the variance of the noise at
+sensitivity one. 0.3 (`SCORE_SHARE`) is the part of the mean outcome's variance that is supposed to follow the
+score.
+
+The limit "adaptive" is instead that of PrivATE (Yuan et al., "PrivATE: Differentially Private Average
+Treatment Effect Estimation for Observational Data"), equations 9 and 10; see `published_limits`.
+
+In: covariates and treatments, which are public where outcomes alone are private, so that nothing here is paid
+for out of the privacy budget. Out: a `Matched`. The constants steer the choice of a limit; privacy does not
+depend on them.
 """
 
 from __future__ import annotations
@@ -92,9 +110,18 @@ def match(design: Scored, neighbours: int, limits: Limits, estimand: str) -> Mat
 
 
 def published_limits(design: Scored, settings: MatchingSettings, epsilon: float, *, feasible: bool) -> Limits:
-    """Return the limits of equations 9 and 10 (or of a fixed number in their place) for both arms.
+    """Return the limits of PrivATE (Yuan et al., label level, equations 9 and 10) for both arms.
 
-    `feasible` raises the smaller arm's limit until all of the larger arm can be matched.
+    With n the rows of the larger arm and M the most often that a unit is used without a limit, over the
+    number N of neighbours, the smaller arm has the limit
+
+        k = min(max(round(sqrt(epsilon c n M / 2)), 1), M),
+
+    which trades the paper's supposed variance of the noise, 2 k^2 B^2 / epsilon^2, against its supposed
+    squared bias, (c B n M / k)^2; c is the paper's error coefficient (`settings.c`). The larger arm has k
+    times the ratio of the sizes, at least 1. Both are multiplied by N, which makes them uses of one row. A
+    whole number in `settings.limit` stands in for k. `feasible` raises k until all of the larger arm can be
+    matched.
     """
     treated, control = design.arms
     small, large = sorted((treated, control))
@@ -169,8 +196,8 @@ def expected_errors(
     """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
 
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
-    (and score) whose weighted means differ between an arm and those whose effect is estimated. `sd` is
-    assumed of the mean outcome over the covariates, and of outcomes around it.
+    (0.7 of it) and score (0.3) whose weighted means differ between an arm and those whose effect is
+    estimated. `sd` is assumed of the mean outcome over the covariates, and of outcomes around it.
     """
     gaps = _Gaps(design, estimand)
 

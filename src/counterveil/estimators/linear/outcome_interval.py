@@ -1,14 +1,22 @@
-"""Where outcomes lie within their declared range, searched for where that is expected to shorten intervals.
+"""Where outcomes lie within their declared range: a noisy search for a narrower window to clamp them to.
 
-Noise follows the width of the range. A part of the budget finds a shorter window, to which outcomes are
-clamped; what the clamping may hide becomes a part of the error of the effect. From released octaves of the
-distance to the centre,
+Noise is scaled to the width of the range. A part of the budget finds a shorter window, to which outcomes are
+clamped; what the clamping may hide becomes a part of the error of the effect. From released counts of
+outcomes by octaves of their distance to a released centre, in squared units of the outcome,
 
-    expected squared error(h) = noise / 4^h + (rows / smaller arm * lost(h) / 2)^2,
+    expected squared error(h) = noise / 4^h + (range * rows / smaller arm * lost(h) / 2)^2,
 
-for a window of the range halved h times, lost(h) being the mean by which outcomes are moved if all of an
-octave's lie at its far end. The constants steer whether the search is made and what it takes; privacy does
-not depend on them.
+for a window of the range halved h times (0 is the whole range). noise is what noise adds to a squared length
+with the whole range; it falls by 4 with every halving, as sensitivities are in proportion to the width.
+lost(h) is the mean by which outcomes are moved, in half ranges, if all of an octave's lie at its far end;
+(rows / smaller arm) supposes that all of them may be in the smaller arm.
+
+In: private outcomes, read through the gate alone (it adds noise and lets each planned release through once).
+Out: an `Interval` made of released counts. Why it is private: one outcome moves counts of a histogram by at
+most 2 in total; proof: `rows/histogram.proof.md`. A window that was released before stands in for the range
+in the bounds of the effect (`rows/linear/linear_estimate.proof.md`, clamped outcomes). The constants steer
+whether the search is made, what it takes and how noisy tails are read, and so lengths and coverage of
+intervals; privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""A comparison of both arms by public weights, of any numbers of these rows: changes, or one of several outcomes.
+"""A comparison of both arms by public weights, of any numbers of the rows: changes, or one outcome of many.
 
     effect = sum_i c_i y_i,    c from covariates and treatments alone,
 
-in units of y. The question's method makes the coefficients once (differences in means, weights for balance, or
-matching); whatever numbers the rows have then take the same. One row moves the effect by the width of the range times
-max |c_i| at most (`rows/linear/linear_estimate.proof.md`). In: public rows and a question. Out: what is summed, its
-bounds, and the share of the budget for its variance.
+in units of y. The question's method makes the coefficients once (differences in means, weights for balance,
+or matching); whatever numbers the rows have then take the same. Why it is private: one row moves the effect
+by the width of the range of y times max |c_i| at most, to which the noise is scaled; proof:
+`rows/linear/linear_estimate.proof.md`.
+
+In: public rows and a question; private numbers y are read when `PeriodForm.release` asks the gate, which adds
+noise and lets each planned release through once. Out: what is summed, its bounds, and the share of the
+privacy budget for its variance.
 """
 
 from __future__ import annotations

@@ -1,18 +1,28 @@
-"""Effects as functions of covariates where only outcomes are private.
+"""Effects as functions of covariates (CATE) where only outcomes are private: an R-learner with noisy sums.
 
-Treatment minus its propensity times functions of the covariates makes the rows of the effect, beside the same
-functions for the outcome: an R-learner in one regression (`series_features.py`). Covariates and treatments
-are public, so that functions, propensity and all sums over rows may be taken from the data, and the weights
-are a public linear map of the outcomes. They are released in three looks, each around the predictions of the
-last, with residuals clipped at a size that was released before:
+    y_i = phi(x_i) . b + (a_i - p(x_i)) phi(x_i) . theta + error,    effect(x) = phi(x) . theta,
 
-1. mean outcomes of the arms,
-2. a first model of outcomes and effects,
-3. the effects.
+in units of the outcome y: treatment a minus its propensity p(x), times functions phi of covariates, makes the
+rows of the effect, beside the same functions for the outcome (Nie and Wager 2021, `series_features.py`).
+Covariates and treatments are public, so that functions, propensity and all sums over rows may be taken from
+the data, and the weights are a public linear map of the outcomes. They are released in three looks, each
+around the predictions of the last, the second and third with residuals clipped at a size that was released
+before:
 
-What is measured, and in which noise, is chosen by the error that is expected after it (`series_looks.py`);
-what looks say together is a normal posterior of all weights (`series_posterior.py`). In: public rows, and
-numbers released by `rows/linear/linear_map.py`. Out: a `CateModel` in units of the outcome.
+- first, mean outcomes of the arms;
+- second, a first model of outcomes and effects;
+- third, the effects.
+
+Why it is private: with residuals clipped to [-c, c] and public vectors m_i of length at most L, one outcome
+moves sum_i m_i r_i by at most min(2 c, range) L in Euclidean length, and noise (Gaussian, or of the l2 ball
+for a pure budget) is scaled to that; counts and squares of residuals have bounds of their own. Proof:
+`rows/linear/linear_map.proof.md`. What is measured, and in which noise, is chosen by the error that is
+expected after it (`series_looks.py`); what looks say together is a normal posterior of all weights
+(`series_posterior.py`).
+
+In: public rows, and private outcomes, read through the gate alone (it adds noise and lets each release of the
+plan through once; the plan names them and the part of the budget that each pays). Out: a `CateModel` in units
+of the outcome, with intervals of the weights before they were shrunk.
 
 Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
 of them by `python -m experiments.cate.tuning`; privacy does not depend on them.

@@ -1,8 +1,17 @@
 """Functions of public covariates that an effect is a sum of: polynomials, contrasts of labels, products.
 
-Where covariates are public, axes run between the extremes that columns have, and the degree is the largest
-that rows afford. Beyond the last order, weights are supposed to fall as those of a function with a kink do:
-intervals allow for these orders.
+    effect(x) = sum_j theta_j phi_j(x),    sd of theta_j supposed = (range / 5) order_j^-2 up to a constant,
+
+with the constant, Legendre polynomials of numbers, contrasts of labels, and for up to 3 covariates their
+products, each of mean square one under the uniform distribution, so that theta is in units of the outcome.
+The range is that of outcomes; smooth functions have weights that fall with the order. Products are those
+whose orders plus one multiply to at most the degree plus one (a hyperbolic cross).
+
+In: covariates, which are public, and the number of rows. Out: a `Basis`, and supposed variances of weights.
+Axes run between the extremes that columns have, and the degree is the largest that leaves 8 rows for each
+fitted weight. Beyond the last order, weights are supposed to fall as one over the order, as those of a
+function with a kink do: intervals allow for these orders. No outcome is read here: bases and supposed
+variances cost no privacy.
 
 Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
 of them by `python -m experiments.cate.tuning`; privacy does not depend on them.

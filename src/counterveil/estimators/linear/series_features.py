@@ -1,11 +1,17 @@
 """Rows of the regression behind effects as functions: functions of covariates, and times treatment residuals.
 
-With functions phi(x) of public covariates, treatment a and its propensity p(x), rows are
+With q functions phi(x) of public covariates, treatment a and its propensity p(x), rows are
 
     Z_i = (phi(x_i), (a_i - p(x_i)) phi(x_i)),
 
 an R-learner in one regression (Nie and Wager 2021 [1]_, after Robinson 1988 [2]_): the second block has the
-weights of the effect. Covariates and treatments are public here, and all of this is free.
+weights of the effect, in units of the outcome. It is right because a - p(x) has mean zero given x, so that
+errors in the first block, the outcome's part, hardly reach the second. Rows of large leverage weigh less (at
+most 1), since the row that moves a sum most sets the noise of all; weights depend on covariates and treatment
+alone, so that a right model stays right.
+
+In: covariates and treatments, which are public. Out: `Functions`, with Z, its products over rows, and a
+sample of rows. No outcome is read, and none of this costs privacy.
 
 Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
 of them by `python -m experiments.cate.tuning`; privacy does not depend on them.

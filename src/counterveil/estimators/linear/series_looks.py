@@ -1,9 +1,19 @@
-"""Which weights of a function a look measures, and in noise of which shape: by the error expected after it.
+"""Which weights of a function a release ("look") measures, in noise of which shape: by the expected error.
 
 Before a release everything but outcomes is public. Candidates are sets of functions; each measures their
-weights by the public map A = (Z'Z + Lambda)^-1 Z', with noise shaped to the error of predictions (the matrix
-mechanism, Li et al. 2015 [1]_). The one is taken after which predictions, or effects alone, are expected to
-err least.
+weights theta by the public linear map of residuals r (outcomes less their prediction)
+
+    A r = (Z'Z + Lambda)^-1 Z' r,    prediction error = trace(M posterior covariance after the look),
+
+with rows Z of the regression (`series_features.py`), a diagonal penalty Lambda from the weights' supposed
+variances, M the second moments of the functions over the rows, and noise whose covariance is shaped to that
+error (the matrix mechanism, Li et al. 2015 [1]_). The look is taken after which predictions, or effects
+alone, are expected to err least, in squared units of the outcome.
+
+In: public rows, and a posterior made of numbers released before. Out: a `SeriesLook`, the map and the noise's
+shape. Nothing private is read here: one outcome moves A r by the clip of residuals times the longest column
+of the shaped map, to which the noise is scaled when it is released (proof:
+`rows/linear/linear_map.proof.md`).
 
 Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
 of them by `python -m experiments.cate.tuning`; privacy does not depend on them.

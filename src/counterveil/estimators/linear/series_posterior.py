@@ -1,8 +1,18 @@
-"""What looks say so far about the weights of an effect as a function: a normal posterior.
+"""A normal posterior of the weights of an effect as a function, from what noisy releases ("looks") measured.
 
-A look measures A Z theta + noise of all weights theta, with a public map A. With information I and score s
-summed over looks and independent prior variances D of the weights, the posterior covariance is (I + D^-1)^-1.
-Prior variances are estimated from what was measured, covariate by covariate (spike and slab).
+A look measures v = A Z theta + error of all weights theta, with a public map A, public rows Z, and an error
+of known covariance C (sampling and noise). With independent prior variances D of the weights,
+
+    I = sum over looks of (A Z)' C^-1 A Z,    s = sum over looks of (A Z)' C^-1 v,
+    posterior covariance = (I + D^-1)^-1,    posterior mean = (I + D^-1)^-1 s,
+
+in units of the outcome and their square: Bayes' rule for normal errors. Prior variances are estimated from
+what was measured, covariate by covariate (spike and slab: a covariate matters or it does not), and the mean
+is averaged over them. Intervals use the larger of these and a least variance, lest a covariate that was
+passed over count as known.
+
+In: public rows and released numbers. Out: a `Posterior`. All of it is post-processing: privacy does not
+depend on it.
 
 Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`, some
 of them by `python -m experiments.cate.tuning`; privacy does not depend on them.

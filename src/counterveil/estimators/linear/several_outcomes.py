@@ -1,8 +1,20 @@
-"""Effects on several outcomes where only outcomes are private: one comparison of public columns, used for all of them.
+"""Effects on several private outcomes by one public comparison, whose numbers are released together.
 
-All outcomes of a row may change at once, each within its own range, so that the numbers of one comparison are
-released together (`rows/linear/several_outcomes.py`). Of two arms the differences are released; of several
-arms, or for ratios, the means of every arm, which one row's outcomes move one at a time, in parallel.
+    effect on outcome j = sum_i c_i y_ij,
+
+in units of outcome j, with the same public coefficients c for all j. For ratios, or with several arms, the
+means of every arm are released in place of differences; one row's outcomes move the numbers of one arm alone,
+so that arms are released in parallel, at the price of one.
+
+In: public columns and coefficients; private outcomes y_ij in ranges of width B_j, read through the gate alone
+(it adds noise and lets each release of the plan through once; the plan names them and the part of the budget
+that each pays). Out: for every outcome an effect with an interval, and its variance where the budget pays for
+it.
+
+Why it is private: all outcomes of a row may change at once, each within its own range, which moves effect j
+by at most B_j max |c_i|. Noise is scaled to these moves together. Proofs:
+`rows/linear/several_outcomes.proof.md`, and `session/parallel.proof.md` for arms. Outcomes may be adjusted
+first for their own earlier values, by slopes made of released moments (`rows/earlier_values.proof.md`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,22 @@
 """What lines in public features take of a variance: degrees of freedom, and what a mean outcome leaves in it.
 
-For n rows with feature covariance C, features that are fitted with closeness D^2 (the shape, on a diagonal)
-and ridge strength s, and W W' = (I + s D C D)^-1,
+The variance of an effect sum_i c_i y_i is estimated group by group (an arm, or a part of one) by
+
+    V = sum over groups of (S / df) Q,    S = sum of c_i^2 in the group,    df = n - 1 - (df of slopes),
+
+Q being the least sum of the group's squared residuals around a line in its features plus a ridge penalty on
+slopes (`rows/linear/residual_variance.py`). For a group of n rows with feature covariance C, features fitted
+with closeness D^2 (the shape, on a diagonal), ridge strength s and W W' = (I + s D C D)^-1,
 
     degrees of freedom of slopes = trace(I - W W'),
-    loading = S n trace(C - C (C + (s D^2)^-1)^-1 C) / (degrees of freedom that are left),
+    loading = S n trace(C - C (C + (s D^2)^-1)^-1 C) / df.
 
-S being the sum of squared weights: `loading` is what the variance holds of a mean outcome that follows a
-random direction of the features with variance one. All of it is made of public columns.
+`loading` is what V holds on average of a mean outcome that is linear in the features in a random direction,
+with variance one: the line leaves that part of it. Both follow from the ridge fit being linear in the
+outcomes.
+
+In: features, weights and arms, all public. Out: numbers that `variance_choice.py` compares, and the form of
+V, whose sensitivity is proved in `rows/linear/residual_variance.proof.md`. No outcome is read here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,13 @@
-"""The rows whose propensity score leaves overlap, where covariates and treatment are public.
+"""Keeps the rows whose propensity score is in [a, 1 - a], where covariates and treatment are public.
 
-Rows are chosen by public columns alone, so that data sets which differ in one outcome keep the same rows.
+The limit a is declared, or it is that of Crump, Hotz, Imbens and Mitnik (2009), for which the effect on those
+who are kept has the least variance (outcomes being of one variance): with g = 1 / (e (1 - e)) and scores e,
+those are kept whose g is at most twice the mean g of those kept.
+
+In: public covariates and treatments. Out: the kept rows, whose effect is then estimated, and a. Why it is
+private: rows are chosen by public columns alone, so that data sets which differ in one outcome keep the same
+rows, and a method that is private on a table is private on the kept part of it. Proof:
+`rows/linear/trimmed_rows.proof.md`. An arm keeps at least 2 rows, which its variance needs.
 """
 
 from __future__ import annotations

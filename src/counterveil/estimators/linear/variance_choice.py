@@ -1,14 +1,24 @@
-"""Which residual variance (`rows/linear/residual_variance.py`) is expected to give the shortest interval.
+"""Chooses the form of an effect's released variance that is expected to give the shortest interval.
 
-Lines through outcomes take from the variance what covariates explain, at the price of degrees of freedom.
-With loading(s) what a variance with lines of strength s holds of a mean outcome of variance one, the
-strongest lines are taken for which
+The variance is V = sum over groups of (S / df) Q, with Q the least sum of squared residuals around a line in
+public features plus a ridge penalty (strength s) on its slopes, S the sum of squared weights and df the
+degrees of freedom (`rows/linear/residual_variance.py`). Lines take from V what covariates explain, at the
+price of degrees of freedom. With loading(s) what a V with lines of strength s holds of a mean outcome of
+variance one (`spectrum.py`), the strongest lines are taken for which
 
     loading(s) >= imbalance^2,
 
-so that the variance still covers the bias which the imbalance of the weights causes in expectation.
-Everything here is made of public columns. The constants steer how long intervals are; privacy does not depend
-on them.
+imbalance being the root mean square bias of the weights for such a mean outcome. So V, and the interval,
+still cover in expectation the bias that the imbalance of the weights causes. Among the allowed strengths the
+one is taken for which
+
+    (1/6)^2 sum c_i^2 (part of variance left) + sd of the noise * (largest move of V by one outcome)
+
+is least, in parts of the squared range; 1/6 is a typical standard deviation of outcomes (`TYPICAL_SD`).
+
+In: features, weights, treatments and the budget, all public. Out: the form of V, whose sensitivity is proved
+in `rows/linear/residual_variance.proof.md`. The constants steer how long intervals are; privacy does not
+depend on them.
 """
 
 from __future__ import annotations

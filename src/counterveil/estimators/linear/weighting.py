@@ -1,10 +1,17 @@
-"""Weighting where only outcomes are private: public coefficients, one draw at the exact sensitivity.
+"""Effects by balancing weights where only outcomes are private: public coefficients, a noisy effect.
 
     effect = sum_i c_i y_i,    c = argmin of supposed squared bias + sampling variance + noise variance,
 
-weights that minimise variance subject to balance (stable balancing weights [2]_), here with squared imbalance
-in the objective as in kernel optimal matching [1]_, and with the privacy noise, which the largest weight
-sets, as a third term. Covariates, treatments and the order of rows are public, and so are the weights.
+in units of the outcome: weights that minimise variance subject to balance (stable balancing weights [2]_),
+here with squared imbalance in the objective as in kernel optimal matching [1]_, and with the privacy noise,
+which the largest weight sets, as a third term (`kernels/balancing.py` has the formula).
+
+In: covariates, treatments and the order of rows, which are public, and so are the weights; private outcomes
+in a range of width B, read through the gate alone (it adds noise and lets each planned release through once).
+Out: the effect with an interval. Why it is private: one outcome moves the effect by at most B max |c_i|, to
+which the noise is scaled; proofs: `rows/linear/linear_estimate.proof.md`, and
+`rows/linear/residual_variance.proof.md` for the released variance. What is supposed of outcomes steers
+weights and lengths of intervals; privacy does not depend on it.
 
 References
 ----------

@@ -1,10 +1,18 @@
-"""What covariates and treatments alone decide about weights for balance: their features and the weights.
+"""Features and weights for balance, made of covariates and treatments alone, and the imbalance they leave.
 
-Features of covariates and of the propensity score get shares of a total variance of one
-(`kernels/weight_features.py`), and weights of the rows minimise supposed squared bias, sampling variance and
-noise (`kernels/balancing.py`). Where the study declares scores, weights are those near the inverse of them
-that balance the features better. Where only outcomes are private all of this is public and free, whatever it
-reads; the constants steer the choice, and privacy does not depend on them.
+    weights c = argmin of squared bias + sampling variance + noise variance (`kernels/balancing.py`),
+    imbalance^2 = sum over features j of (u_1j^2 + u_0j^2 - 2 rho_j u_1j u_0j),
+
+u_aj being the weighted mean of feature j in arm a less its mean over those whose effect is asked for, and
+rho_j the supposed correlation of the arms' slopes. Features of covariates and of the propensity score get
+shares of a total variance of one (`kernels/weight_features.py`), so that imbalance is the root mean square
+bias if the mean outcome is linear in them in a random direction and varies by one standard deviation. Where
+the study declares scores e, weights are those near the inverse of them (1 / e and 1 / (1 - e), scaled to a
+total of one in each arm) that balance the features better.
+
+In: covariates and treatments, which are public where outcomes alone are private: all of this costs no
+privacy, whatever it reads. Out: `Weighted`. Noise is scaled to the largest weight that comes out (proof:
+`rows/linear/linear_estimate.proof.md`); the constants steer the choice, and privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,19 +1,27 @@
-"""Weights of a linear effect estimate that trade balance, variance and the largest weight.
+"""Weights of a linear effect estimate that trade balance, variance and noise (the largest weight).
 
-The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals +1 and -1, and
-outcomes in an interval of length B. Its error has three parts, here in units of B^2:
+The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals +1 and -1,
+and outcomes in an interval of length B. Its supposed squared error has three parts, here in units of B^2:
 
-rho^2 (|u_1|^2 + |u_0|^2 - 2 rho_01 u_1'u_0) + sigma^2 |w - reference|^2 + noise_variance * max|w|^2,
+    rho^2 (|u_1|^2 + |u_0|^2 - 2 sum_j rho_j u_1j u_0j)
+        + sigma^2 |w - reference|^2 + noise_variance * max|w|^2,
 
-with u_a the totals of the features in arm a under the weights' sizes, less their target. The first is the expected
-squared bias when an arm's mean outcome is linear in the features with independent coefficients of variance rho^2,
-whose correlation between the arms is rho_01 (`arm_correlation`); the second is the variance of the outcomes around
-that mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and
-`balance_weights` returns its global minimum with a certificate. Nothing here reads an outcome.
+with u_a (p,) the totals of the features in arm a under the weights' sizes, less their target (the features'
+mean over those whose effect is asked for). The first is the expected squared bias when an arm's mean outcome
+is linear in the features with independent coefficients of variance rho^2, whose correlation between the arms
+is rho_j for feature j (`arm_correlation`); the second is the variance of the outcomes around that mean; the
+third is the privacy noise: one outcome moves the estimate by at most B max|w| (proof:
+`rows/linear/linear_estimate.proof.md`), to which the noise is scaled. rho^2 is `WeightSettings.signal`^2 over
+the features' total variance, sigma is `WeightSettings.residual`.
 
-`arm_weights` does the same for one arm alone: squared imbalance towards the features' mean over everybody, variance,
-and noise whose scale is proportional to the arm's own largest weight. So each of several arms has its own cap, as it
-must where their means are released with noise of their own.
+The sum is convex, and `balance_weights` returns its global minimum with a certificate (`gap`, from the dual
+problem of `kernels/weight_solver.py`). Weights that balance with squared imbalance in the objective are those
+of kernel optimal matching (Kallus 2020). In: features and treatments, which are public; nothing here reads an
+outcome. Privacy does not depend on how good the weights are, as noise is scaled to those that are used.
+
+`arm_weights` does the same for one arm alone: squared imbalance towards the features' mean over everybody,
+variance, and noise whose scale is proportional to the arm's own largest weight. So each of several arms has
+its own cap, as it must where their means are released with noise of their own.
 """
 
 from __future__ import annotations

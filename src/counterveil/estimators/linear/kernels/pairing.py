@@ -1,16 +1,21 @@
-"""Pairs of similar rows of one arm, from which the variance of a weighted sum is estimated.
+"""Pairs of similar rows of one arm, from which the variance of a weighted sum of outcomes is estimated.
 
-Half the squared difference of a pair's outcomes estimates their variance, and errs upwards by half the
-squared difference of their means. Which means depends on what is held fixed:
+    V = sum over pairs p = (i, j) of w_p (y_i - y_j)^2 / 2,
+
+with public pairs and weights w_p, in squared units of the outcome: half the squared difference of a pair's
+outcomes estimates their variance, and errs upwards by half the squared difference of their means (neighbours
+within an arm, as in Abadie and Imbens 2006). Which means depends on what is held fixed:
 
 - `score_pairs` puts neighbours on one score together. What then varies within a pair is everything but the
-  score, and so the variance includes what chance imbalance of the covariates, given the score, does to
-  an estimate that balances the score alone.
+  score, and so the variance includes what chance imbalance of the covariates, given the score, does to an
+  estimate that balances the score alone.
 - `covariate_pairs` puts rows together that are alike in all covariates. It leaves the variance of outcomes
   around their mean given the covariates: right for estimates that balance all of them.
 
-Every row is in one pair; where an arm (or a cell) has an odd number of rows, one row is in two. Results
-depend on the arguments alone, and time grows as n log n.
+In: arms and scores or features of public rows. Out: row numbers (first, second), one pair an entry. Every row
+is in one pair; where an arm (or a cell) has an odd number of rows, one row is in two. No outcome is read
+here, and how far one outcome moves V is proved in `rows/linear/linear_estimate.proof.md`. Results depend on
+the arguments alone, and time grows as n log n.
 """
 
 from __future__ import annotations

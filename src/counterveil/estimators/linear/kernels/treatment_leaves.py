@@ -1,9 +1,19 @@
-"""Groups of rows that treatment follows beyond its score: the leaves of small trees, grown on treatment alone.
+"""Groups of rows in which treatment is off its score: leaves of small trees grown on treatment.
 
-Outcomes that jump where a covariate passes a value, and by more or less as another one does, are in no line, square
-or single product. Where treatment follows the same jumps, trees grown on what a score leaves of treatment find the
-groups of rows between them. Trees are boosted (Friedman 2001) by second-order steps, every split being the one of
-largest gain, and nothing is drawn at random. Nothing here reads an outcome.
+Weights that balance the groups remove the bias of outcomes that jump where a covariate passes a value, and by
+more or less as another one does: such outcomes are in no line, square or single product. Where treatment t
+follows the same jumps, trees find the groups of rows between them in what a score p leaves of treatment.
+Trees are boosted by second-order steps (Friedman 2001): with G the sum of t - p and H the sum of p (1 - p)
+over a leaf,
+
+    gain of a split = G^2 / (H + 1) of both sides less that of the whole,    step of a leaf = 0.3 G / (H + 1),
+
+every split being the one of largest gain, and nothing drawn at random. A leaf is kept where G^2 / (H + 1)
+under the scores that came in is at least `_LEAST_OFF`^2, that is 2 standard errors off.
+
+In: public covariates (d, n), treatment (n,), scores (n,). Out: an indicator (m, n) of the rows of each leaf,
+which becomes a feature that weights balance. Nothing here reads an outcome, and where outcomes alone are
+private it costs no privacy. The constants steer which groups are balanced; privacy does not depend on them.
 """
 
 from __future__ import annotations

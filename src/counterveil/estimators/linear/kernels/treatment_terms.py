@@ -1,9 +1,21 @@
-"""Nonlinear terms and products of covariates that treatment follows beyond a line in them, found by score tests.
+"""Nonlinear terms and products of covariates that treatment follows, found by score tests.
 
-Outcomes that follow the same terms bias an estimate whose weights do not balance them, and no other term biases it by
-more than chance does. Candidates are steps, squares and cubes of numbers and products of any two columns. A candidate
-is tested against the residuals of a logistic model (Rao 1948), the columns of the model being projected out; the ones
-that stand out are added to the model, and the rest are tested again. Nothing here reads an outcome.
+Outcomes that follow the same terms bias an estimate whose weights do not balance them, and no other term
+biases it by more than chance does. Candidates are steps, squares and cubes of numbers and products of any two
+columns. A candidate x (n,) is tested against the residuals t - p of a logistic model of treatment t with
+columns X (Rao 1948),
+
+    z = |x'(t - p) - x'W X A^-1 X'(t - p)| / sqrt(x'W x - x'W X A^-1 X'W x),
+    A = X'W X + I,    W = diag(p (1 - p)),
+
+so that the columns of the model are projected out (I, a ridge as if every slope had a standard deviation of
+one). Those with z of at least 3 (`_STANDS_OUT`, standard errors) that are not too alike to one that was taken
+are added to the model by a Newton step, and the rest are tested again.
+
+In: public covariates (d, n), treatment, fitted scores. Out: `TreatmentTerms`, the standardised terms (m, n)
+and their fitted sum, which become features that weights balance. Nothing here reads an outcome, and where
+outcomes alone are private it costs no privacy. The constants steer which terms are balanced; privacy does not
+depend on them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,24 @@
-"""The features that balancing weights balance: covariates, their squares, the propensity score, what treatment
-follows.
+"""The features that weights balance: covariates, squares, propensity score, what treatment follows.
 
-The features are a guess, made before any outcome is seen, of how the mean outcome varies: each block (linear,
-squares, products, score, strata, terms, direction, cosines, leaves) receives a share of its supposed variance, spread
-evenly over the block's columns; of the cosines the slow ones receive more. The linear part of the score deserves a
-share of its own, for it is the direction in which the arms differ most and an unbalanced outcome is biased. So do
-the terms that treatment follows beyond a line (`treatment_terms`), their sum as it enters treatment, cosines of the
-score's rank, which an outcome may follow that is nonlinear in the score, and groups of rows between jumps that
-treatment follows (`treatment_leaves`).
+The features are a guess, made before any outcome is seen, of how the mean outcome varies. With independent
+slopes of one variance on all p features, a feature of variance v_j carries the share v_j / sum_k v_k of the
+mean outcome's variance, so that weights balance it that much more closely. Each block b of k_b columns
+(linear, squares, products, score, strata, terms, direction, cosines, leaves) has a share S_b
+(`FeatureShares`), and
+
+    v_j = S_b / k_b for the columns j of block b,
+
+but for indicators of labels and strata, whose variances add up to that of a column, and for cosines, of which
+the slow ones receive more. Every feature has mean zero; constant columns are left out.
+
+The linear part of the score deserves a share of its own, for it is the direction in which the arms differ
+most and an unbalanced outcome is biased (Rosenbaum and Rubin 1983). So do the terms that treatment follows
+beyond a line (`treatment_terms`), their sum as it enters treatment, cosines of the score's rank, which an
+outcome may follow that is nonlinear in the score, and groups of rows between jumps that treatment follows
+(`treatment_leaves`).
+
+In: public covariates and scores (probabilities). Out: features (n, p) without units. No outcome is read;
+shares steer what is balanced, and privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,16 +1,33 @@
-"""Newton's method on the dual of the capped weighting problem.
+"""Weights of least squared error under a cap, by Newton's method on the dual, with a certificate.
 
-For arms a with features F_a (m_a, p), reference weights r_a and targets c_a, the primal is
+For arms a with m_a rows, features F_a (m_a, p), reference weights r_a and targets c_a (p,), the primal is
 
-minimise sum_a [ kappa/2 |u_a|^2 + 1/2 |w_a - r_a|^2 ] - kappa rho_01 u_1'u_0 + gamma/2 t^2 over u_a = F_a'w_a - c_a,
-0 <= w_a <= t, 1'w_a = 1, t >= floor.
+    minimise  kappa/2 (sum_a |u_a|^2 - 2 sum_j rho_j u_1j u_0j) + 1/2 sum_a |w_a - r_a|^2 + gamma/2 t^2
+    over      u_a = F_a'w_a - c_a (imbalance),  0 <= w_a <= t,  1'w_a = 1,  t >= floor.
 
-With multipliers lam_a for u_a and nu_a for the sum, the inner minimum has the closed form w_a = clip(s_a, 0, t),
-s_a = r_a - F_a lam_a + nu_a, where the best cap solves sum (s - t)_+ = gamma t or is the floor. The dual is
-concave, once differentiable and piecewise quadratic in only (p + 1) numbers an arm: a Newton step needs the Gram
-matrix of the rows strictly between 0 and t, plus one rank-one term through which the cap moves with all rows that
-touch it. What two arms have in common couples their multipliers by a multiple of the identity. The cap is thus
-found together with the weights; the optimum over t is global because the primal is jointly convex in (w, t).
+This is the supposed squared error of an effect (`kernels/balancing.py`) over 2 sigma^2, sigma being the
+standard deviation of outcomes around their mean in parts of the outcome's range. The letters are
+
+- kappa = rho^2 / sigma^2: what a unit of squared imbalance costs, rho^2 being the variance of the mean
+  outcome's slope on each feature; larger kappa balances more closely;
+- gamma = (variance of the privacy noise at sensitivity one) / sigma^2: what the largest weight costs, as the
+  noise is scaled to it;
+- t: the cap, an upper bound on all weights, which is chosen with them; floor: the least t that any weights in
+  the problem can have (1 / m_a with m_a rows, or the equal weight of an arm that is not solved for);
+- rho_j in [0, 1), `arm_correlation` (p,): the supposed correlation of the arms' slopes on feature j; None
+  without coupling, which one arm always is.
+
+With multipliers lam_a (p,) of u_a and nu_a of the sum, the inner minimum has the closed form w_a = clip(s_a,
+0, t), s_a = r_a - F_a lam_a + nu_a, where the best cap solves sum (s - t)_+ = gamma t or is the floor. The
+dual is concave, once differentiable and piecewise quadratic in only (p + 1) numbers an arm: a Newton step
+needs the Gram matrix of the rows strictly between 0 and t, plus one rank-one term through which the cap moves
+with all rows that touch it. rho_j couples the two arms' multipliers of feature j. The cap is thus found
+together with the weights; the optimum over t is global because the primal is jointly convex in (w, t).
+
+In: public columns only, no outcome. Out: `DualSolution`. Why it may be trusted where steps run out: the
+dual's value at any multipliers is below every feasible primal value (weak duality), so `lower_bound` is right
+for an unconverged solution as well. Privacy does not depend on convergence: noise is scaled to the weights
+that are used.
 """
 
 from __future__ import annotations
@@ -42,9 +59,20 @@ _ROUGH = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class DualProblem:
-    """The arms and numbers of the primal; `cap` fixes t and makes gamma irrelevant.
+    """The arms and numbers of the primal; a given `cap` fixes t and makes gamma irrelevant.
 
-    `arm_correlation` is in [0, 1), and 0 with one arm.
+    Attributes
+    ----------
+    arms : tuple of ArmBalancing
+        One or two arms: features F_a, reference weights r_a, target c_a.
+    kappa, gamma : float
+        Cost of squared imbalance and of the squared cap, relative to that of sum_i (w_i - r_i)^2.
+    floor : float
+        Least cap t.
+    cap : float, optional
+        The cap, where it is given; None finds the best.
+    arm_correlation : ndarray of float, shape (p,), optional
+        rho_j in [0, 1) for two arms. None leaves the arms uncoupled, and is the only value for one arm.
     """
 
     arms: tuple[ArmBalancing, ...]
@@ -95,7 +123,9 @@ class DualSolution:
     """Weights in [0, cap] for each arm, with the certificate.
 
     `residual` is the largest violation of the equations (sums, and totals against multipliers in
-    units of a typical feature); `lower_bound` is the dual's value, which no feasible weights beat.
+    units of a typical feature); `lower_bound` is the dual's value, which no feasible weights beat. Where
+    steps ran out before `residual` fell to the tolerance, the weights are the last that were found: they lie
+    in [0, cap], sum to one within `residual`, and `lower_bound` still holds.
     """
 
     weights: tuple[Vector, ...]
@@ -342,7 +372,9 @@ class _Curvatures:
 def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations: int) -> DualSolution:
     """Return the weights that solve the problem; `unit` is the typical size of a feature.
 
-    Most of the way is gone by sums in the precision of the arms' products.
+    Steps end when every equation holds to `tolerance`, or after `max_iterations`: then the weights are not
+    yet optimal, no error is raised, and `residual` and `lower_bound` of the solution say how far off they may
+    be. Most of the way is gone by sums in the precision of the arms' products.
     """
     kind = problem.arms[0].rows.kind
     curvatures = _Curvatures(problem)
