@@ -12,15 +12,15 @@ matrices, of its error from sampling, noise and shrinkage, and of the part of it
 `passes` are successive releases of products of features and residuals, each around the weights fitted before.
 Out: w in units of the outcome, and both matrices in their squares, hence times the square of the same factor.
 
-Fallback: where `auto` chose the method, Wald's test asks whether all weights but the constant's are zero, with
-weights w* from generalised least squares, which no prior has shrunk,
+Fallback: where `auto` chose the method, Wald's test asks whether all weights but the constant's are zero,
+with weights w* from generalised least squares, which no prior has shrunk,
 
     z = w*' V^-1 w*,    p = P(chi^2 > z),    V the covariance of w* (the constant left out),
 
-once for functions of first order and once for all of them, p being twice the less of both (Bonferroni). With
-p > 1 - level the one number mean . w is released in place of the function, `mean` being the mean of phi over
-people. Means of features come divided by the mean of the constant feature, so that phi_1, a known constant,
-is all that they lack: means of basis functions have no unit of the outcome.
+once for functions of first order and, if there are others, once for all; then p is twice the lesser of both
+(Bonferroni). With p > 1 - level the one number mean . w is released in place of the function, `mean` being
+the mean of phi over people. Means of features come divided by the mean of the constant feature, so that
+phi_1, a known constant, is all that they lack: means of basis functions have no unit of the outcome.
 
 Nothing private is read: all of it is post-processing. That what was released is private is proved in
 `rows/moments/arm_statistics.proof.md` (second moments and products by arm),
