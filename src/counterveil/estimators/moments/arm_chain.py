@@ -15,8 +15,9 @@ The constants were set on the tuning designs of `experiments/record_effect/RESUL
 depend on them.
 
 A chain is a sequence of releases, each computed with what those before it released, whose budgets add up
-(adaptive composition). Proofs of its steps: `rows/moments/arm_grams.proof.md` (moments, residuals, scores) and
-`rows/histogram.proof.md` (histograms). A window is an interval of a covariate that is stretched to [-1, 1].
+(adaptive composition). Proofs of its steps: `rows/moments/arm_grams.proof.md` (moments, residuals, scores)
+and `rows/histogram.proof.md` (histograms). A window is an interval of a covariate that is stretched to [-1,
+1].
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ here is what released numbers say of them: their variance, the largest that ther
 of them, and by how much errors of shares and models make a group's mean uncertain (`extra`, a variance, and
 `bias`).
 
-In: released shares, means and models. Out: variances and bounds of scores, without reading a row, so that it is
-post-processing. Privacy of sums of scores by group: `rows/moments/group_scores.proof.md`.
+In: released shares, means and models. Out: variances and bounds of scores, without reading a row, so that it
+is post-processing. Privacy of sums of scores by group: `rows/moments/group_scores.proof.md`.
 """
 
 from __future__ import annotations

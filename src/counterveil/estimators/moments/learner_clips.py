@@ -6,7 +6,7 @@ sum over cells of count (size - C)+ / n, or the noise in that, which is taken fo
 grows with C. Numbers that are choices were set on the designs of `experiments/cate`; privacy does not depend
 on them.
 
-Privacy of the counts: `rows/histogram.proof.md`, as a row is in one cell; of the clipped residuals' moments:
+Privacy of the counts: `rows/histogram.proof.md`, as a row is in one cell; of moments of clipped residuals:
 `rows/moments/orthogonal_score.proof.md`.
 """
 

@@ -71,9 +71,9 @@ def effect_model(
 ) -> Facts:
     """Return the fields of the model of weights that belong to basis functions times `scale`, in the outcome's units.
 
-    `system` are the released normal equations, `fit` their solution and `passes` what was released of residuals,
-    all in half ranges of the outcome. Weights that no prior has shrunk decide between function and one number
-    where `auto` chose the method.
+    `system` are the released normal equations, `fit` their solution and `passes` what was released of
+    residuals, all in half ranges of the outcome. Weights that no prior has shrunk decide between function and
+    one number where `auto` chose the method.
     """
     basis = design.basis
     low, high = study.outcome_range

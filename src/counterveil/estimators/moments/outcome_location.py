@@ -7,8 +7,9 @@ outcomes are in [-1, 1].
 1. The first histogram has `cells` cells of one width in [-1, 1]. From either end counts are added up; the
    interval [low, high] begins a cell before the first j cells (or the last j) hold more than
    0.003 n + 3.3 s sqrt(j), s being the standard deviation of the noise of one count.
-2. The second has `cells` narrow cells in [low, high] and cells outside of it that double in width. With c_j its
-   noisy counts, m_j the middles of cells and q_j = c_j / (sum of sure c_j) where c_j > 3.3 s ("sure"), else 0,
+2. The second has `cells` narrow cells in [low, high] and cells outside of it that double in width. With c_j
+   its noisy counts, m_j the middles of cells and q_j = c_j / (sum of sure c_j) where c_j > 3.3 s ("sure"),
+   else 0,
 
     centre = sum q_j m_j,    scale^2 = sum q_j (m_j - centre)^2 + what the other narrow cells add together.
 
@@ -17,12 +18,13 @@ cut off. Where counts cannot tell (two values at the ends, nearly all outcomes i
 `ANYWHERE`: no outcome is clipped.
 
 Why it is private: a row is in one cell, so that replacing it moves two counts by one each. Edges of the first
-histogram are public, those of the second are a function of the first one's noisy counts and of nothing else, so
-that both compose; all else is post-processing. Proof: `rows/histogram.proof.md`.
+histogram are public, those of the second are a function of the first one's noisy counts and of nothing else,
+so that both compose; all else is post-processing. Proof: `rows/histogram.proof.md`.
 
 The plan of a method names each of its releases and the part of the privacy budget that it pays; here they are
-the two of `HISTOGRAMS`. The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`.
-They steer clips and the length of intervals; privacy does not depend on them.
+the two of `HISTOGRAMS`. The constants were set on the tuning designs of
+`experiments/record_effect/RESULTS.md`. They steer clips and the length of intervals; privacy does not depend
+on them.
 """
 
 from __future__ import annotations
@@ -166,7 +168,7 @@ class _Histogram:
 
 
 def locate_outcomes(gate: Gate, records: Records, pure: bool, cells: int) -> OutcomeLocation:
-    """Return where the outcomes lie, from two histograms of `cells` cells, the second where the first is full.
+    """Return where the outcomes lie, from two histograms, the second with `cells` cells where the first is full.
 
     Noise is Laplace's where `pure` (epsilon-DP), else Gaussian. Edges of the second histogram depend on the
     released counts of the first and on no row.

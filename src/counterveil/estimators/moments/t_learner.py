@@ -13,7 +13,8 @@ Numbers of this module were set on the designs of `experiments/cate`; privacy do
 
 Private are all rows. Releases are moments by arm, counts of residuals by size, and products of functions with
 clipped residuals. Rows of length one and clips bound what a replaced row changes. Proofs:
-`rows/moments/arm_statistics.proof.md`, `rows/histogram.proof.md` and `rows/moments/orthogonal_score.proof.md`.
+`rows/moments/arm_statistics.proof.md`, `rows/histogram.proof.md` and
+`rows/moments/orthogonal_score.proof.md`.
 
 References
 ----------
