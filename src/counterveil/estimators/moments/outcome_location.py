@@ -168,7 +168,7 @@ class _Histogram:
 
 
 def locate_outcomes(gate: Gate, records: Records, pure: bool, cells: int) -> OutcomeLocation:
-    """Return where the outcomes lie, from two histograms, the second with `cells` cells where the first is full.
+    """Return where the outcomes lie, from two histograms, the second one narrower where the first is full.
 
     Noise is Laplace's where `pure` (epsilon-DP), else Gaussian. Edges of the second histogram depend on the
     released counts of the first and on no row.

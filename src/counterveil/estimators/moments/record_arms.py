@@ -21,7 +21,7 @@ multiplied by
     1 / (1 - z^2 (3 v) / N^2),    z = 2,
 
 3 v being the noise variance of N. An error is the same object for every confidence level, so that z is that
-of about 95 percent at all of them; N is taken for no less than 4 sqrt(3 v), which keeps the factor below 4/3.
+of about 95 percent at all of them; N is taken for no less than 4 sqrt(3 v), which keeps the factor to 4/3.
 Where the released N is less the mean is lost in noise: the whole range is added as a bias.
 
 Why it is private: the three terms of a row are not negative and add up to one, so that with weights w_j of
@@ -119,7 +119,7 @@ class CellMean:
         r = self._place
         size = self.size
         unit = self.width / 2
-        # Two standard errors, whatever the level of the interval; `size` keeps the factor below 4/3.
+        # Two standard errors, whatever the level of the interval; `size` keeps the factor to 4/3 at most.
         factor = 1 / (1 - (2 * self.size_sd / size) ** 2)
         weights = np.array([1 + r, abs(r), 1 - r]) / size
         squares = np.array([(1 + r) ** 2, 1 - r * r, (1 - r) ** 2]) / size**2
