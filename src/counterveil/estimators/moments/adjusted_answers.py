@@ -4,6 +4,10 @@ In come public numbers (study, rows, budget), out come the features and the spli
 shortest interval is expected from, the refusals where none is affordable, and the facts that every such
 answer states: its releases with their parts of the budget, caveats and assumptions. No row and no released
 number is read.
+
+What is released is private by the pages in `PAGES`: `rows/moments/arm_grams.proof.md` and
+`rows/moments/arm_statistics.proof.md` (second moments and products by arm),
+`rows/moments/orthogonal_score.proof.md` (residuals and scores) and `rows/histogram.proof.md` (counts).
 """
 
 from __future__ import annotations

@@ -11,6 +11,13 @@ released scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
 depend on them.
+
+Letters: u = (1, z) with z standardised covariates and zbar their mean over everyone, y the outcome, n the
+public number of rows; beta_a is the line of arm a, alpha_a the weights that balance it against everyone. The
+mean is doubly robust: its error is a product of those of lines and of weights. Proofs of privacy:
+`rows/moments/arm_grams.proof.md` (moments by arm, residuals, sums by arm),
+`rows/moments/group_scores.proof.md` (counts, sums and squares of scores) and `rows/histogram.proof.md`
+(counts that set clips).
 """
 
 from __future__ import annotations

@@ -13,6 +13,11 @@ a, b      squared lengths of treatment and outcome in a row of the Gram matrix, 
 Covariates are standardised and outcomes have variance one. Constants under "assumed" only steer the choice;
 neither privacy nor coverage depends on them. They were set on the tuning seeds of
 `experiments/record_effect/RESULTS.md`.
+
+In: a `Design` (rows, features, epsilon and delta, noise, arms). Out: whether noise of the Gram matrix, by its
+operator norm beside covariates of variance one, is small enough (`MAX_GRAM_NOISE`), and the parts of the
+budget of each release. Privacy needs no proof here, since nothing is released: any split of the budget is
+private.
 """
 
 from __future__ import annotations

@@ -7,6 +7,11 @@ column, and
 
 The score is the direction between the arms, each column by its own variance, cut into parts of a normal law.
 Numbers and truth values are in [-1, 1], flags of labels in [0, 1]; the treated come first.
+
+In: private rows; arms and covariates are private, ranges, labels and n are public. Out: differences without
+units and counts of people, with their noise. A replaced row moves the sums by a bounded Euclidean length,
+which Gaussian noise covers, and the counts along a score that was released before by two. Proof:
+`rows/moments/arm_balance.proof.md`.
 """
 
 from __future__ import annotations

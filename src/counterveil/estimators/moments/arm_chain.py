@@ -13,6 +13,11 @@ Public numbers alone. The chain releases, in this order,
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
 depend on them.
+
+A chain is a sequence of releases, each computed with what those before it released, whose budgets add up
+(adaptive composition). Proofs of its steps: `rows/moments/arm_grams.proof.md` (moments, residuals, scores)
+and `rows/histogram.proof.md` (histograms). A window is an interval of a covariate that is stretched to [-1,
+1].
 """
 
 from __future__ import annotations

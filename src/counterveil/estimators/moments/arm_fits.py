@@ -7,6 +7,11 @@ where residuals are smaller than outcomes; both sources of c_a are weighted by t
 
 Everything is post-processing; outcomes are in units of the released scale. The constants were set on the
 tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not depend on them.
+
+In: noisy moments by arm (`arm_moments`) and of residuals. Out: one line per arm and the covariance of its
+error. Letters: z standardised covariates, u = (1, z), v the outcome, C_a the covariance of z in arm a, c_a
+that of z and v, l_a the mean of v. The released scale is that of v = (outcome - centre) / unit with centre
+and unit from released counts. Privacy of what is read here: `rows/moments/arm_grams.proof.md`.
 """
 
 from __future__ import annotations

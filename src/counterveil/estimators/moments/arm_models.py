@@ -3,6 +3,13 @@
 Two looks at the covariates find windows and scales, two histograms where outcomes lie and one how long rows
 are. Second moments of covariates and outcome by arm give lines, which are refined on moments of their
 residuals, and weights that balance each arm against the people asked about.
+
+In: private rows, through a gate that adds noise and lets each planned release through once. Out: lines,
+weights and the parts of their errors, in units of the released scale, v = (outcome - centre) / unit with
+centre and unit from released counts. Each release bounds what a row adds by clipping to limits that earlier
+releases gave, so that the budgets of all add up. Proofs: `rows/moments/arm_grams.proof.md` (moments of
+covariates and outcome by arm, moments of residuals) and `rows/histogram.proof.md` (histograms of outcomes and
+of lengths of rows).
 """
 
 from __future__ import annotations

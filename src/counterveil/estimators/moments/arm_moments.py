@@ -10,6 +10,10 @@ Everything is post-processing of released numbers; z is standardised, v in units
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
 depend on them.
+
+Here z are covariates and v is the outcome of a row, E_a the mean over arm a, u u' an outer product. The
+released scale of v is (outcome - centre) / unit, centre and unit being released numbers. Privacy of the noisy
+Gram matrices that are read: `rows/moments/arm_grams.proof.md`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ numbers, in units of the released scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
 depend on them.
+
+Why weights balance: with a ridge of zero the mean over the arm of p_a alpha_a(z) z is `target`, so that a
+weighted mean of outcomes errs only by what no line in z can say. Privacy of the released moments that are
+read: `rows/moments/arm_grams.proof.md`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,10 @@ scores, the error of a cell's mean is about
 whose least value gives the clip. Everything is post-processing of released numbers, in units of scores
 (outcomes in half their range). The numbers of this rule were chosen on designs of `experiments/groups`; they
 steer the lengths of intervals, and privacy does not depend on them.
+
+The first term is sampling, the second noise, which grows with the clip, the third the bias of clipping.
+Privacy of the histogram: `rows/histogram.proof.md`; of the clipped sums:
+`rows/moments/group_scores.proof.md`.
 """
 
 from __future__ import annotations

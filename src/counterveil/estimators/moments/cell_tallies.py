@@ -8,6 +8,11 @@ C,
 have noise of standard deviations sqrt(3) s, sqrt(2) s C and sqrt(3) s C^2. Scores of models are divided by
 their mean information, by which they move where effects do. Everything is post-processing of released
 numbers.
+
+L, M and H are sums over a cell's rows of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r in [-1, 1] being the score
+around its centre, clipped to C and divided by C; N counts rows, S and Q are the sums of scores and of their
+squares. The three terms of a row are not negative and add up to one: that is why counts and squares come with
+the sums for one sensitivity. Proof: `rows/moments/group_scores.proof.md`.
 """
 
 from __future__ import annotations

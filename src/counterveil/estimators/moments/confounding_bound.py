@@ -2,6 +2,13 @@
 
 Where rows and budget do not afford adjustment, |unadjusted difference - effect| <= kappa sd(y) / (0.75 sd(t))
 may be declared. Everything that is added is computed from the released comparison, so that it costs nothing.
+
+In: a released difference in means with its error, the released share treated and the declared `kappa`, a
+number without unit. Out: the same estimate, in units of the outcome, with the bound as a bias at both ends of
+its interval. y is the outcome, t the treatment (0 or 1), sd the standard deviation over everyone, where sd(y)
+is taken at its upper limit from the released second moment. The bound is an assumption of the user, not a
+result; it is post-processing, and privacy is that of the comparison
+(`rows/moments/centred_contrast.proof.md`).
 """
 
 from __future__ import annotations

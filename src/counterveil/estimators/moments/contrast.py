@@ -16,6 +16,12 @@ one instead.
 
 Numbers of this module that are choices were found by `python -m experiments.record_level.centres`; the
 privacy does not depend on them.
+
+In: private treatments and outcomes, their number n and the outcome's declared range. Out: an estimate in
+units of the outcome with its errors of sampling and noise; m_1 and m_0 are the arms' means. Why it is
+private: with q and c released, psi lies in a known interval [a, b], so that a replaced row moves its mean by
+at most (b - a)/n. Proofs: `rows/moments/centred_contrast.proof.md`; sums of both arms, for a centre of their
+means, `rows/moments/arm_sums.proof.md`.
 """
 
 from __future__ import annotations

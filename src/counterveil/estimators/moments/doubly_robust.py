@@ -10,6 +10,12 @@ which is released with its square and clipped where a histogram of sizes says (`
 
 Numbers inside this module are in units of half the outcome's range; the answer is in units of the outcome.
 
+Private are all covariates, treatments and outcomes; the number of rows n and declared ranges are public. The
+mean of scores is clipped so that a replaced row moves it by at most twice the clip over n. Proofs of privacy:
+`rows/moments/arm_grams.proof.md` (second moments and residuals by arm),
+`rows/moments/orthogonal_score.proof.md` (scores and their squares) and `rows/histogram.proof.md`
+(histograms).
+
 References
 ----------
 .. [1] Robins, J. M., Rotnitzky, A. and Zhao, L. P. (1994). Estimation of regression coefficients when some

@@ -3,6 +3,10 @@
 With psi a row's score, n the rows of all and cost c, the mean over everyone of (psi - c) times a flag of
 cells is a sum of released numbers, whatever the weights of cells are: gains, areas under curves and their
 errors follow without cost.
+
+In: noisy counts, sums and squares of scores by cell. Out: `EffectSums`, in units of the outcome. Why sums of
+cells are enough: the gain of a rule is the sum of the means of the cells that it treats. Privacy of the
+released sums: `rows/moments/group_scores.proof.md`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,12 @@ Centres, lengths of rows, second moments of covariates, treatment and outcome, t
 released, which make two linear models with one effect in common. What their errors add to the mean score of a
 group is a variance and a bias, from released numbers. The numbers of this module that are choices were set on
 designs of `experiments/groups`; privacy does not depend on them.
+
+In: private rows, through a gate that adds noise and lets each planned release through once. Out: the
+coefficients of a score with its errors; outcomes are in half their declared range. A score is doubly robust:
+its error is a product of both models' errors. Proofs: `rows/moments/record_moments.proof.md` (centres),
+`rows/histogram.proof.md` (lengths), `rows/moments/free_gram.proof.md` (second moments),
+`rows/moments/orthogonal_score.proof.md` (moments of residuals).
 """
 
 from __future__ import annotations

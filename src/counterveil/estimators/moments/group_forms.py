@@ -7,6 +7,10 @@ by the variance of a group's effect that is supposed beforehand,
 
 with e the share treated, n the rows of a group and V the variance of outcomes. What is supposed steers the
 choice; privacy and intervals do not rest on it.
+
+In: declarations of the study, the question, and numbers of rows and cells. Out: the question with its form
+("arms", "scores" or "adjusted") and its noise. Variances are in squares of half the range of the outcome.
+Nothing is released here; `rows/moments/group_scores.proof.md` proves every form private, whichever is chosen.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Outcomes are in units of half their range. How scores of rows are made stands in
 here is what released numbers say of them: their variance, the largest that there can be, what noise may hide
 of them, and by how much errors of shares and models make a group's mean uncertain (`extra`, a variance, and
 `bias`).
+
+In: released shares, means and models. Out: variances and bounds of scores, without reading a row, so that it
+is post-processing. Privacy of sums of scores by group: `rows/moments/group_scores.proof.md`.
 """
 
 from __future__ import annotations

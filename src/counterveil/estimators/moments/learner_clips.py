@@ -5,6 +5,9 @@ sum over cells of count (size - C)+ / n, or the noise in that, which is taken fo
 (`Sizes.lost`). The clip of least (noise unit C)^2 + lost(C)^2 is chosen, since the noise of what is summed
 grows with C. Numbers that are choices were set on the designs of `experiments/cate`; privacy does not depend
 on them.
+
+Privacy of the counts: `rows/histogram.proof.md`, as a row is in one cell; of moments of clipped residuals:
+`rows/moments/orthogonal_score.proof.md`.
 """
 
 from __future__ import annotations

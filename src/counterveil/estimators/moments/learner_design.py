@@ -5,6 +5,11 @@ number of rows and the budget alone. Its strength is rows times mu over the numb
 public.
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
+
+Features are the basis functions of a row's covariates, divided by a public length and shortened to length one
+where they are longer, which bounds what a row adds to a release. mu is the parameter of Gaussian differential
+privacy of the budget; under pure noise epsilon takes its place, divided by the root of the number of released
+numbers. Nothing is released here, so that no proof is needed.
 """
 
 from __future__ import annotations

@@ -7,6 +7,11 @@ averaged by their variances. Everything is in units of half the outcome's range;
 rows.
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
+
+In: noisy second moments of features (one Gram matrix an arm), noisy products of features and residuals. Out:
+the weights of the effect and the covariance of their error. A pass is one release of products of features
+with residuals that are clipped. Privacy of what is read: `rows/moments/arm_statistics.proof.md` (moments by
+arm) and `rows/moments/orthogonal_score.proof.md` (passes); the rest is post-processing.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Rows u = (1, z) keep |z_j| <= l and |z| <= L, outcomes v = (y - c) / s with y in
 
 so that a weighted residual alpha_a'u (v - beta_a'u) is at most g(alpha_a) (f + g(beta_a)) in size. In come
 released numbers, out come bounds in units of the released scale. They limit where scores are clipped, and no
-sensitivity.
+sensitivity. Letters: alpha_a are the weights and beta_a the line of arm a, c and s the released centre and
+scale of outcomes; privacy does not depend on the bound. Proof: `estimators/moments/longest_score.proof.md`.
 """
 
 # Proof: longest_score.proof.md

@@ -10,6 +10,11 @@ The error of the score estimate is the product of both models' errors; `Nuisance
 its parts. Constants steer shrinkage alone, and no guarantee depends on them. They were set on the tuning
 seeds of `experiments/record_effect/RESULTS.md`; those of heavy tails by
 `experiments/every_method/RESULTS.md`.
+
+Letters: u = (1, z) with z standardised covariates, t the treatment and y the outcome, E the mean over all
+rows, denoised a released matrix with the noise's part taken off. In: noisy moments; out: gamma, beta and
+bounds of their errors. Privacy of the moments: `rows/moments/free_gram.proof.md`, of residuals'
+`rows/moments/orthogonal_score.proof.md`.
 """
 
 from __future__ import annotations

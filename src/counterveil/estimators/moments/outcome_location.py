@@ -1,12 +1,30 @@
 """Where private outcomes lie in their declared range, from two noisy histograms: centre, scale and tails.
 
-Units are half the range around its middle: outcomes are in [-1, 1]. A first histogram with cells of one width
-finds the interval that holds nearly all outcomes; a second one has narrow cells in that interval and doubling
-ones outside. Cells whose counts stand out of the noise say where the outcomes lie; what noise may hide
-farther out is kept as `HiddenOutcomes`, so that a later clip can be priced by what it may cut off.
+In: private rows, through a gate that adds noise to counts; the number of rows n is public. Out: an
+`OutcomeLocation`, made of noisy counts alone. Units are half the declared range around its middle, so that
+outcomes are in [-1, 1].
 
-The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`. They steer clips and
-the length of intervals; privacy does not depend on them.
+1. The first histogram has `cells` cells of one width in [-1, 1]. From either end counts are added up; the
+   interval [low, high] begins a cell before the first j cells (or the last j) hold more than
+   0.003 n + 3.3 s sqrt(j), s being the standard deviation of the noise of one count.
+2. The second has `cells` narrow cells in [low, high] and cells outside of it that double in width. With c_j
+   its noisy counts, m_j the middles of cells and q_j = c_j / (sum of sure c_j) where c_j > 3.3 s ("sure"),
+   else 0,
+
+    centre = sum q_j m_j,    scale^2 = sum q_j (m_j - centre)^2 + what the other narrow cells add together.
+
+What noise may hide farther out is kept as `HiddenOutcomes`, so that a later clip can be priced by what it may
+cut off. Where counts cannot tell (two values at the ends, nearly all outcomes in one cell) the answer is
+`ANYWHERE`: no outcome is clipped.
+
+Why it is private: a row is in one cell, so that replacing it moves two counts by one each. Edges of the first
+histogram are public, those of the second are a function of the first one's noisy counts and of nothing else,
+so that both compose; all else is post-processing. Proof: `rows/histogram.proof.md`.
+
+The plan of a method names each of its releases and the part of the privacy budget that it pays; here they are
+the two of `HISTOGRAMS`. The constants were set on the tuning designs of
+`experiments/record_effect/RESULTS.md`. They steer clips and the length of intervals; privacy does not depend
+on them.
 """
 
 from __future__ import annotations
@@ -25,7 +43,7 @@ from counterveil.rows.moments.outcome_counts import release_outcome_counts
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
-# The two histograms in the plan of a chain.
+# Names of the two histograms in the plan (the list of releases and their parts of the privacy budget).
 HISTOGRAMS = ("place 1", "place 2")
 # Part of the outcomes that may lie outside the interval of the second histogram.
 _OUTSIDE = 0.003
@@ -67,7 +85,7 @@ class HiddenOutcomes:
     shares : ndarray of shape (cells,)
         Noisy shares of all rows.
     sd : float
-        Noise of a share.
+        Standard deviation of the noise of a share.
     """
 
     distances: Floats
@@ -133,9 +151,9 @@ class _Histogram:
     Attributes
     ----------
     counts, sd : ndarray of shape (cells,), float
-        Noisy counts, and the noise of one.
+        Noisy counts, and the standard deviation of the noise of one.
     edges : ndarray of shape (cells + 1,)
-        Ends of cells.
+        Ends of cells, in half ranges.
     near : slice
         The cells of one width; those outside double in width.
     rows : int
@@ -150,7 +168,11 @@ class _Histogram:
 
 
 def locate_outcomes(gate: Gate, records: Records, pure: bool, cells: int) -> OutcomeLocation:
-    """Return where the outcomes lie, from two histograms of `cells` cells, the second where the first is full."""
+    """Return where the outcomes lie, from two histograms, the second one narrower where the first is full.
+
+    Noise is Laplace's where `pure` (epsilon-DP), else Gaussian. Edges of the second histogram depend on the
+    released counts of the first and on no row.
+    """
     first = _released(
         gate, HISTOGRAMS[0], records, edges=np.linspace(-1.0, 1.0, cells + 1), near=slice(0, cells), pure=pure
     )

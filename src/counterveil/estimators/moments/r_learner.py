@@ -12,6 +12,10 @@ what `rows.moments.arm_statistics` releases. Out: a `CateModel` in units of the 
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
 
+Private are all rows. Releases are moments by arm and products of functions with clipped residuals; shortened
+rows and clips bound what a replaced row changes. Proofs: `rows/moments/arm_statistics.proof.md`,
+`rows/moments/orthogonal_score.proof.md` and `rows/histogram.proof.md`.
+
 References
 ----------
 .. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment effects. Biometrika

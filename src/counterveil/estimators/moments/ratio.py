@@ -8,9 +8,15 @@ statistic. Where arms are public each arm spends the whole budget on its own peo
 the delta method for metrics whose unit of analysis is not that of randomisation [1]_; the interval is
 Fieller's [2]_, which stays right where a denominator is hardly larger than its noise.
 
-References ---------- .. [1] Deng, A., Knoblich, U. and Lu, J. (2018). Applying the delta method in metric
-analytics. KDD '18, 233-242. .. [2] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16,
-175-185.
+In: private numerators and denominators in declared ranges. Out: a difference in units of numerator per
+denominator. What one person adds to the sums is bounded by these ranges, squared residuals by their largest
+value at a corner of them. Proof: `rows/moments/ratio_sums.proof.md`.
+
+References
+----------
+.. [1] Deng, A., Knoblich, U. and Lu, J. (2018). Applying the delta method in metric analytics. KDD '18,
+   233-242.
+.. [2] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16, 175-185.
 """
 
 from __future__ import annotations

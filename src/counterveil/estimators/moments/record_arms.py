@@ -1,13 +1,34 @@
 """Means of several private arms, for one outcome or several, from one released vector.
 
-With r in [-1, 1] an outcome of a row in parts of half its range, released are for every outcome and arm the
-noisy sums L, M and H of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 over the arm's rows (`rows.moments.arms`). They
-make
+With r in [-1, 1] an outcome of a row in half ranges around the middle of its declared range, released are for
+every outcome and arm the noisy sums L, M and H of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 over the arm's rows.
+They make
 
-    size N = L + M + H,    mean of r = (H - L) / N,    mean of r^2 = (L - M + H) / N,
+    size N = L + M + H,    mean m of r = (H - L) / N,    mean square of r = (L - M + H) / N.
 
-the first with its noise, since arms are private; Fieller's factor makes errors larger by what the noise of N
-does. Means are in units of the outcome. Everything about a person is private but the number of rows.
+In: private rows (arm, outcomes); their number and the declared ranges are public. Out: means by arm and their
+differences, in units of the outcome, with errors from sampling and noise.
+
+Error of m, with v the noise variance of each sum. To first order m moves with noise by
+((1-m) noise of H - m noise of M - (1+m) noise of L) / N, whose variance is
+
+    V = ((1-m)^2 + m^2 + (1+m)^2) v / N^2,    sampling variance = (mean square of r - m^2 + V) / N.
+
+V is added since the square of the noisy m is larger than that of the mean by V in expectation. Sizes are
+noisy too, as arms are private, and m is a ratio: as in Fieller's interval (1954) both variances are
+multiplied by
+
+    1 / (1 - z^2 (3 v) / N^2),    z = 2,
+
+3 v being the noise variance of N. An error is the same object for every confidence level, so that z is that
+of about 95 percent at all of them; N is taken for no less than 4 sqrt(3 v), which keeps the factor to 4/3.
+Where the released N is less the mean is lost in noise: the whole range is added as a bias.
+
+Why it is private: the three terms of a row are not negative and add up to one, so that with weights w_j of
+the outcomes a replaced row moves the vector by at most sqrt(2 sum w_j^2) in length and 2 sum w_j in absolute
+changes. Proofs: `rows/moments/arms.proof.md`, and `rows/moments/group_scores.proof.md` on which it rests;
+where outcomes are adjusted for earlier values `rows/earlier_values.proof.md`. What is made of the sums is
+post-processing.
 """
 
 from __future__ import annotations
@@ -94,14 +115,16 @@ class CellMean:
 
     @property
     def error(self) -> Uncertainty:
-        """The error of the mean; the noise of its number of rows makes it larger by Fieller's factor."""
+        """The error of the mean, in units of the outcome, with Fieller's factor for the noise of its size."""
         r = self._place
         size = self.size
         unit = self.width / 2
+        # Two standard errors, whatever the level of the interval; `size` keeps the factor to 4/3 at most.
         factor = 1 / (1 - (2 * self.size_sd / size) ** 2)
         weights = np.array([1 + r, abs(r), 1 - r]) / size
         squares = np.array([(1 + r) ** 2, 1 - r * r, (1 - r) ** 2]) / size**2
         noise_variance = float(weights @ weights) * self.noise.variance
+        # The square of the noisy mean is too large by its noise's variance, which is added back.
         variance = (float(self.sums @ (1.0, -1.0, 1.0)) / size - r * r + noise_variance) / size
         return Uncertainty(
             noise=weighted_sum(sqrt(factor) * unit * weights, [self.noise] * 3),
@@ -158,6 +181,7 @@ def record_arm_effects(
         if outcomes.measured_before:
             size = rows / len(labels)
             noise = [float(each.variance) / size**2 for each in cell_noise(plan, outcomes)]
+            # Squared coefficients of a difference of means of arms of equal size: 1/size + 1/size.
             compared = with_slopes(gate, outcomes, 2 / size, noise)
         released = release_cell_means(gate, plan, compared)
         return Facts(

@@ -3,6 +3,12 @@
 The share treated is released once, and then for each period a centre, the contrast of the changes since the
 reference period and its second moment. A person is in all of them, so that the budget is divided: of Gaussian
 noise, its square.
+
+In: private treatment and outcomes of every period; the number of rows and ranges are public. Out: an effect
+on the change since the reference period for each period, in units of the outcome, right where both arms would
+have changed alike without treatment (parallel trends). Each period's releases are those of one contrast of
+changes, and their budgets add up. Proofs: `rows/moments/event_study.proof.md`,
+`rows/moments/centred_contrast.proof.md`.
 """
 
 from __future__ import annotations

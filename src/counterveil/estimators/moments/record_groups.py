@@ -3,6 +3,9 @@
 A group's effect is the difference of its arms' mean outcomes, or the mean of its people's doubly robust
 scores. Numbers, sums and squares of all groups are one release; a mean is a noisy sum over a noisy number,
 whose interval is Fieller's.
+
+Effects are in units of the outcome. Scores are clipped, so that a replaced row moves the sums of two groups
+at most, by a bounded length. Proof: `rows/moments/group_scores.proof.md`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,12 @@
 
 The share treated is released once; then the mean of everyone, the centred contrast and its second moment of
 all outcomes, each of the three for all outcomes together.
+
+The centred contrast of an outcome y is the mean of t (y - c)/q - (1 - t)(y - c)/(1 - q), with t the
+treatment, q the released share treated and c a centre made of released numbers; it estimates the difference
+in means, in units of y. Each release moves by a bounded amount in every outcome at once. Proofs:
+`rows/moments/several_outcomes.proof.md`, `rows/moments/centred_contrast.proof.md`, and where earlier values
+of outcomes are subtracted `rows/earlier_values.proof.md`.
 """
 
 from __future__ import annotations

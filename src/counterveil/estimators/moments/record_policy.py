@@ -4,6 +4,10 @@ A public rule splits people into cells: whom it treats and whom not, or people b
 ranking. With the score psi of a row, whose mean over people is their effect, and c the cost of a treatment,
 the gain of treating the people of some cells is the mean over everyone of (psi - c) times a flag of these
 cells: a sum of released numbers by cell (`effect_sums`). Gains and costs are in units of the outcome.
+
+In: private rows, and a rule that is public or was released before. Out: gains with intervals. Cells do not
+overlap and scores are clipped, so that a replaced row moves the sums of two cells at most. Proof:
+`rows/moments/group_scores.proof.md`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,12 @@ response, and a second time in these. Before either, counts say how long rows ar
 
 Numbers of this module that are choices, and not derived, were set on the tuning designs of
 `experiments/regressions`; privacy does not depend on them.
+
+In: private rows, whose declared columns are scaled to [-1, 1]; n is public. Out: noisy centres and second
+moments (means of products of columns), from which any least squares regression among the columns follows as
+post-processing. Rows longer than a limit from released counts are shortened to it: with squared length R at
+most a replaced row moves the matrix by sqrt 2 R/n. Proofs: `rows/moments/regression_moments.proof.md`,
+`rows/moments/record_moments.proof.md` (centres), `rows/moments/free_gram.proof.md` (matrix).
 """
 
 from __future__ import annotations

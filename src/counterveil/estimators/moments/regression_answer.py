@@ -2,6 +2,10 @@
 
 Where records are private all second moments are released, where outcomes alone are, those with the outcome;
 robust errors of named regressions are released at a price of their own.
+
+Proofs: `rows/moments/regression_moments.proof.md` where all columns are private,
+`rows/moments/outcome_moments.proof.md` where outcomes alone are, `rows/moments/robust_moments.proof.md` for
+robust errors.
 """
 
 from __future__ import annotations

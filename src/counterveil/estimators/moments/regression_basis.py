@@ -12,6 +12,9 @@ With X = zero + slope z, zero = middle + half centre and slope = half scale, a p
     X_i X_j = zero_i zero_j + slope_i zero_j z_i + slope_j zero_i z_j + slope_i slope_j z_i z_j.
 
 All numbers are public or were released.
+
+In: released centres, scales and matrices of the working columns. Out: exact linear maps, B, by which moments
+M of working columns become B M B' in units of the columns. Nothing is released here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """The columns that a study and the arguments of `moments` declare: covariates, arms, outcomes, products.
 
 Reads declarations alone; what a row holds in each column stands in `rows.moments.regression_columns`.
+
+In: a study and the arguments of the question. Out: names, order and units of the columns, each scaled to [-1,
+1] by its declared range. Nothing private is read and nothing is released.
 """
 
 from __future__ import annotations

@@ -7,6 +7,11 @@ them give.
 
 Numbers of this module that are choices, and not derived, were set on the tuning designs of
 `experiments/regressions`; privacy does not depend on them.
+
+With u a public row and y the private outcome in [-1, 1], residuals are clipped and rows weighted, so that a
+changed outcome moves the mean of u times residual by a bounded length. Proofs:
+`rows/moments/outcome_moments.proof.md`, `rows/moments/record_moments.proof.md` (mean and mean square) and
+`rows/moments/orthogonal_score.proof.md` (moments of residuals).
 """
 
 from __future__ import annotations

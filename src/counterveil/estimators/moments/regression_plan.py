@@ -2,6 +2,11 @@
 
 Numbers of this module that are choices, and not derived, were set on the tuning designs of
 `experiments/regressions`; privacy does not depend on them.
+
+In: rows, columns and budget. Out: a plan, which names each release and the part of the budget that it pays,
+and the expected noise of the moments (operator norm of the matrix noise, beside columns of variance one), by
+which a request is judged. Nothing is released here; privacy of the releases:
+`rows/moments/regression_moments.proof.md` and `rows/moments/outcome_moments.proof.md`.
 """
 
 from __future__ import annotations

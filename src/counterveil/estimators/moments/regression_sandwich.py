@@ -3,6 +3,10 @@
 Least squares of the released moments gives T, which makes regressors uncorrelated, and the residual's
 weights; counts of the squared lengths of rows w = q T x e then say where few rows are longer, and the mean of
 w w' is released of rows shortened to that length.
+
+Letters: x are a row's regressors, e its residual, q a weight of the row, n the number of rows. The middle of
+the sandwich is the mean of e^2 x x', so that of w w' with q = 1 (White 1980). Proof:
+`rows/moments/robust_moments.proof.md`: rows of squared length at most R move the mean by at most sqrt 2 R/n.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Features x in [-1, 1] become z = (x - mean) / scale, outcomes y in half ranges become v = (y - centre) / unit
 with unit = clip (scale of the outcomes): v is in [-1, 1] but for what is clipped. `RowScale.rows` is the
 declaration of such rows that releases take.
+
+In: released means, scales and centre. Out: the map from a row to (z, v), which reads no row itself. Clipping
+keeps a row's part in a release bounded; how far that moves a release is proved in
+`rows/moments/arm_grams.proof.md`.
 """
 
 from __future__ import annotations

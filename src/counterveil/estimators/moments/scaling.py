@@ -6,6 +6,10 @@ value: with prior variance v and noise variance s^2, a mean becomes x v / (v + s
 Constants say what is typical of columns. They were set on the tuning seeds of
 `experiments/record_effect/RESULTS.md`, those of heavy tails by `experiments/every_method/RESULTS.md`; privacy
 does not depend on them.
+
+Shrinking minimises the expected squared error where the typical value is right, and is post-processing.
+Releases that are made here are means and mean squares of bounded columns, proved private in
+`rows/moments/record_moments.proof.md`, and counts of rows by length, in `rows/histogram.proof.md`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
 depend on them.
+
+The least is about half the width of a 95 percent interval: two standard errors and the bias. In: noisy
+histograms and released models; out: a clip. Privacy: the histogram of sizes is proved in
+`rows/histogram.proof.md`, the mean of clipped scores in `rows/moments/orthogonal_score.proof.md`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,12 @@
 The forms are the plain score of a trial ("scores"), outcomes of the arms of every cell ("arms") and the
 doubly robust score of two models ("adjusted"). A form releases what its score needs (shares, means, models),
 a histogram of scores for their clip, then number, sum and squares of clipped scores in every cell.
+
+Effects are in units of the outcome. Each row is in one cell and its score is clipped to [-1, 1] after
+scaling, so that a replaced row changes the sums of two cells at most. Proofs:
+`rows/moments/group_scores.proof.md`; releases before the scores `rows/moments/record_moments.proof.md`, and
+of models `rows/histogram.proof.md`, `rows/moments/free_gram.proof.md` and
+`rows/moments/orthogonal_score.proof.md`.
 """
 
 from __future__ import annotations

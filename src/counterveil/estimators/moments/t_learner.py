@@ -11,6 +11,11 @@ what `rows.moments.arm_statistics` releases. Out: a `CateModel` in units of the 
 
 Numbers of this module were set on the designs of `experiments/cate`; privacy does not depend on them.
 
+Private are all rows. Releases are moments by arm, counts of residuals by size, and products of functions with
+clipped residuals. Rows of length one and clips bound what a replaced row changes. Proofs:
+`rows/moments/arm_statistics.proof.md`, `rows/histogram.proof.md` and
+`rows/moments/orthogonal_score.proof.md`.
+
 References
 ----------
 .. [1] Kuenzel, S. R., Sekhon, J. S., Bickel, P. J. and Yu, B. (2019). Metalearners for estimating

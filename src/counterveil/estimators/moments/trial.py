@@ -6,6 +6,11 @@ interval longer, never wrong. With g the prediction, cut to [-h, h], f a factor 
 to the same rows takes away, and B the width of the outcome's range, the adjusted comparison is the plain
 contrast of f (y - g + h), whose range is f (B + 2 h). No outcome is clipped. Without privacy this is the
 analysis of covariance.
+
+In: private treatments, outcomes y and covariates; ranges and n are public. Out: the effect in units of the
+outcome. Proofs: `rows/moments/centred_contrast.proof.md` and `rows/moments/arm_sums.proof.md` (contrast and
+its centre), and for the prediction `rows/moments/record_moments.proof.md`, `rows/histogram.proof.md`,
+`rows/moments/free_gram.proof.md` and `rows/moments/orthogonal_score.proof.md`.
 """
 
 from __future__ import annotations

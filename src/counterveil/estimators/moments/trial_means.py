@@ -5,6 +5,10 @@ With m the mean outcome of everyone, d the centred contrast and q the share trea
     m_1 = m + (1 - q) d,    m_0 = m - q d.
 
 The mean of everyone has a larger part of the budget than where it centres the contrast alone.
+
+All are in units of the outcome. The contrast d is an estimate of m_1 - m_0, and m = q m_1 + (1 - q) m_0,
+which gives both lines. Each of q, m and d is released with noise, everything after that is post-processing.
+Proof: `rows/moments/centred_contrast.proof.md`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,10 @@ leaves the interval longer, never wrong.
 
 Outcomes are in units of half their range around its middle. The numbers of this module that are choices were
 set on seeds below 10 of `python -m experiments.every_method.trials`; the privacy does not depend on them.
+
+In: private rows through noisy moments; out: a function of covariates and the bound of its predictions. Proofs
+of privacy: `rows/moments/record_moments.proof.md` (means), `rows/histogram.proof.md` (counts),
+`rows/moments/free_gram.proof.md` (second moments) and `rows/moments/orthogonal_score.proof.md` (residuals).
 """
 
 from __future__ import annotations
