@@ -1,6 +1,6 @@
 """Counts of rows in public cells, released with noise: one person moves two counts by at most 1 each.
 
-    released_j = N_j + noise_j,    N_j = number of rows in cell j (or the sum of their public weights, 0 to 1).
+    released_j = N_j + noise_j,    N_j = rows in cell j (or the sum of their weights, 0 to 1).
 
 In: exact counts N_j, in rows, of a partition into cells that is public or was released before. Out: the
 same numbers with noise of known variance. The *gate* is what adds noise and lets each release that the

@@ -1,4 +1,4 @@
-"""Outcomes as whole steps of their declared ranges, less a multiple of their baseline value, with totals by arm.
+"""Outcomes as whole steps of their ranges, less a multiple of their baseline value, and totals by arm.
 
 Let x be what was measured before an outcome y, both in steps of {0, ..., M} with M = 2^24, and s a released
 slope in sixteenths, from 0 to 16. In place of y stands
