@@ -1,9 +1,9 @@
-"""Cluster-robust standard error of a weighted sum of outcomes, as the length of a vector; released with noise.
+"""Cluster-robust standard error of a weighted sum of outcomes, as a vector's length; released with noise.
 
     u_g = sum over rows i of cluster g, in arms a, of f_ga c_i (y_i - M_a),    error = sqrt(sum_g u_g^2),
 
-with outcomes y_i as parts of their range, public coefficients c_i with positive totals in one arm and negative
-ones in the other, M_a the mean of arm a's outcomes weighted by |c_i|, and f_ga public factors that make
+with outcomes y_i as parts of their range, public coefficients c_i with a positive total in one arm and a
+negative one in the other, M_a the mean of arm a's outcomes weighted by |c_i|, and f_ga public factors that make
 E u_g^2 right for independent outcomes of one variance. With equal weights this is CR2 of the regression on
 treatment [2]_; for clusters in general see [1]_.
 

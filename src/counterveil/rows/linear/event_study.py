@@ -7,7 +7,8 @@ the outcome, public coefficients c (1/n_1 and -1/n_0 for plain means), and r the
 study declares a range of changes, clamped changes are compared instead of measurements.
 
 In: private measurements of people; arms and coefficients are public. Out: b_p in units of the outcome and
-variances in squared ones, each with noise. The effect in period p is b_p - b_r.
+variances in squared ones, each with noise. The effect in period p is b_p - b_r, or b_p itself where
+changes are compared.
 
 Why it is right: one person moves every b_p by at most W max |c_i|, and each release is paid for by its own
 part of the privacy budget. Measurements are compared, not changes, since P of them that move by W each leave

@@ -2,8 +2,8 @@
 
     V = PairedVariance or ResidualVariance (y),    WithBias: V = factor * V of another form,
 
-for outcomes y in whole steps, in units of the range squared. `factor` is public and at least 1: the part above
-1 is the square of the bias that an interval allows for, in squared standard errors.
+for outcomes y in whole steps, in units of the range squared. `factor` is public and at least 1: the part
+above 1 is the square of the bias that an interval allows for, in squared standard errors.
 
 In: private outcomes. Out: V, exact and without noise, which is added where it is released; and `largest_row`,
 twice the most that one outcome can move V, in the same units.
