@@ -15,8 +15,8 @@ Why it is right: if the pair (A, y) of a row is replaced, (s A, A y, (1 - A) y) 
 at most twice the longest q_i. Treatments cost nothing beside outcomes, nor do more arms; k outcomes of a row
 move the sums farther by the root of k.
 
-Proof: `rows/pairs/pair_moments.proof.md`. s = 181/128 is a choice just below the root of 2: the largest weight
-of treatments that the bound leaves free.
+Proof: `rows/pairs/pair_moments.proof.md`. s = 181/128 is just below the root of 2, the largest weight of
+treatments that the bound leaves free.
 """
 
 # Proof: pair_moments.proof.md

@@ -1,4 +1,4 @@
-"""Public vectors of whole numbers, made of covariates, by which private treatments and outcomes are multiplied.
+"""Public vectors of whole numbers, made of covariates, that multiply private treatments and outcomes.
 
     q_i = rint(2^16 w_i s z_i),    length = max_i |q_i| / 2^16, rounded up,
 

@@ -5,8 +5,8 @@
 as sums of absolute changes over all cells, with B the width of the outcome's range. Noise of these scales
 over epsilon on every cell is epsilon-differentially private.
 
-Why it is right: a row leaves one cell and enters another, so counts change by 1 in both. Centred at the middle
-of their range, outcomes are at most B / 2 in size, so that sums change by B altogether.
+Why it is right: a row leaves one cell and enters another, so counts change by 1 in both. Centred at the
+middle of their range, outcomes are at most B / 2 in size, so that sums change by B altogether.
 
 Proof: `rows/strata/cluster_cells.proof.md`.
 """

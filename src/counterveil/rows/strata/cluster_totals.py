@@ -1,4 +1,4 @@
-"""Released counts and centred sums of outcomes by cluster and arm, where everything about a person is private.
+"""Released counts and centred sums of outcomes by cluster and arm, where whole records are private.
 
     N_g = rows of cell g,    S_g = sum over them of (y - middle of the range),
 
@@ -9,8 +9,8 @@ In: private rows (cluster, arm, outcome of each person); which clusters there ar
 and S_g in units of the outcome, with Laplace noise on every cell. Means by arm, effect and cluster-robust
 errors are made of these alone, which is post-processing.
 
-Why it is right: a person is in one cell, so that a replaced row moves all counts together by at most 2 and all
-sums by at most B, the width of the outcome's range: noise on every cell costs no more than noise on one.
+Why it is right: a person is in one cell, so that a replaced row moves all counts together by at most 2 and
+all sums by at most B, the width of the outcome's range: noise on every cell costs no more than noise on one.
 
 Proof: `rows/strata/cluster_cells.proof.md`.
 """

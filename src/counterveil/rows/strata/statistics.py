@@ -7,8 +7,8 @@ outcomes in arm a; only strata with both arms count unless said otherwise. The w
 `numerics/strata.py`, at most n. An arm of one row has an unknown variance and stands with a quarter of the
 squared range, the most that a variance can be.
 
-In: counts, sums and sums of squares of outcomes by stratum and arm, in whole steps of {0, ..., 2^24}. Out: the
-sums in steps and squared steps, as exact fractions; noise is added where they are released.
+In: counts, sums and sums of squares of outcomes by stratum and arm, in whole steps of {0, ..., 2^24}. Out:
+the sums in steps and squared steps, as exact fractions; noise is added where they are released.
 
 Why it is right: only correctly rounded operations are used on doubles and sums are exact before their one
 rounding (`math.fsum`), so that every platform finds the same bits. With N rows and a limit w of weights, a
