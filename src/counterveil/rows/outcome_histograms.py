@@ -1,11 +1,11 @@
 """Two noisy histograms that locate outcomes: over their declared range, and by distance from a centre.
 
     centre:  N_j = rows with an outcome in the j-th of 32 equal cells of the range,
-    spread:  N_k = rows with |y - m| in the k-th of 8 intervals (octaves), which end
-             at 2^-7, 2^-6, ..., 1/2 of the range; the last has no end,
+    spread:  N_k = rows with |y - m| in the k-th of 8 intervals (octaves),
 
-with m a centre in whole steps of the range (2^24 of them), which is read off the first histogram. Later
-releases clamp outcomes to an interval found from both, so that their noise is smaller.
+where octaves end at 2^-7, 2^-6, ..., 1/2 of the range (the last has no end), and m is a centre in whole steps
+of the range (2^24 of them), which is read off the first histogram. Later releases clamp outcomes to an
+interval found from both, so that their noise is smaller.
 
 In: private outcomes; for the second histogram, the released centre. Out: counts of rows, with noise.
 

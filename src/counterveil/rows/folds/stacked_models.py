@@ -9,8 +9,8 @@ In: private features x of order one, treatments t in {0, 1}, outcomes y in their
 fold. Out: one private effect a fold in units of y, nan where an arm has no rows.
 
 Why it is right: the models are those of `numerics/fold_learners.py`, to rounding; stacks only save calls, as
-a fold of a few dozen rows takes numpy longer to be called than to be computed. Nothing passes from one fold of
-a stack to another: each has its own place in every array, every matrix is multiplied and solved by itself,
+a fold of a few dozen rows takes numpy longer to be called than to be computed. Nothing passes from one fold
+of a stack to another: each has its own place in every array, every matrix is multiplied and solved by itself,
 and a fold whose fit is found is left as it is while others go on. So a record moves one fold's effect, which
 is what the guarantee needs (`rows/folds/fold_average.proof.md`).
 `MOST_ROWS` and `_NUMBERS` steer speed alone.

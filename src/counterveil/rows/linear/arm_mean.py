@@ -9,10 +9,10 @@ coefficients c.
 In: private outcomes in whole steps of a range of width B; arms, and for weights covariates, are public. Out:
 T_a less the lower end of the range, in units of the outcome, and V_a in squared ones, each with noise.
 
-Why it is right: one outcome moves T_a by at most B / n_a (or B max |c_i|) and V_a by at most (B / n_a)^2 (or
-the bound of its form). An arm's numbers read its own rows alone, so one outcome moves the numbers of one arm
-and every arm can spend the whole privacy budget. The means behind an adjusted effect of two arms are weighted
-ones: T_1 - T_0 is the effect, where coefficients of the controls change their sign.
+Why it is right: one outcome moves T_a by at most B / n_a (or B max ``|c_i|``) and V_a by at most (B / n_a)^2
+(or the bound of its form). An arm's numbers read its own rows alone, so one outcome moves the numbers of one
+arm and every arm can spend the whole privacy budget. The means behind an adjusted effect of two arms are
+weighted ones: T_1 - T_0 is the effect, where coefficients of the controls change their sign.
 
 Proof: `rows/linear/arm_mean.proof.md`; for the two means behind an adjusted effect
 `rows/linear/arm_pair.proof.md`.

@@ -10,9 +10,9 @@ In: private measurements of people; arms and coefficients are public. Out: b_p i
 variances in squared ones, each with noise. The effect in period p is b_p - b_r, or b_p itself where
 changes are compared.
 
-Why it is right: one person moves every b_p by at most W max |c_i|, and each release is paid for by its own
-part of the privacy budget. Measurements are compared, not changes, since P of them that move by W each leave
-a difference of two less noise than P - 1 changes that move by 2 W.
+Why it is right: one person moves every b_p by at most W max ``|c_i|``, and each release is paid for by its
+own part of the privacy budget. Measurements are compared, not changes, since P of them that move by W each
+leave a difference of two less noise than P - 1 changes that move by 2 W.
 
 Proof: `rows/linear/event_study.proof.md`.
 """

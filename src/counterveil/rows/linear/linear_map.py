@@ -4,7 +4,8 @@
 
 with vectors m_i and predictions g_i made of what is public or was released before, outcomes y_i in a range of
 width B, and a clip C; y, g, B and C are in units of the outcome (whole steps inside, 2^24 to the range). From
-the same residuals come sums by arm, sums of squares by arm, and the number of rows with |r_i| within a bound.
+the same residuals come sums by arm, sums of squares by arm, and the number of rows with ``|r_i|`` within a
+bound.
 
 In: private outcomes; covariates and arms are public. Out: these sums with noise of known variance.
 

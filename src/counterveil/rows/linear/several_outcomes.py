@@ -10,10 +10,9 @@ are the same for all outcomes (1/n_1 and -1/n_0 for plain means), and V an estim
 In: private outcomes; arms and coefficients are public. Out: values in units of each outcome and variances in
 squared ones, with noise. Outcomes may have public weights: those of larger weight get less noise.
 
-Why it is right: each value_j reads the j-th outcomes alone, so that one row moves it by at most
-B_j max |c_i|, and all values of a group at once; they are released together with noise for such a joint
-change. Means of different arms read different rows and are released in parallel
-(`session/parallel.proof.md`).
+Why it is right: each value_j reads the j-th outcomes alone, so that one row moves it by at most B_j max
+``|c_i|``, and all values of a group at once; they are released together with noise for such a joint change.
+Means of different arms read different rows and are released in parallel (`session/parallel.proof.md`).
 
 Proof: `rows/linear/several_outcomes.proof.md`.
 """

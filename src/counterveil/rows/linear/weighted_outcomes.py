@@ -9,8 +9,8 @@ alone; V is a form of `variance_forms.py`.
 In: private outcomes of rows whose covariates and arms are public. Out: effect in units of the outcome and
 variance (of sampling, without the noise) in squared ones, each with noise.
 
-Why it is right: one outcome moves one term, so the effect moves by at most B max |c_i|, and the variance by
-the bound of its form. Coefficients are truncated first and bounds are those of the truncated ones.
+Why it is right: one outcome moves one term, so the effect moves by at most B max ``|c_i|``, and the variance
+by the bound of its form. Coefficients are truncated first and bounds are those of the truncated ones.
 
 Proof: `rows/linear/linear_estimate.proof.md`; with lines for the variance also
 `rows/linear/residual_variance.proof.md`.

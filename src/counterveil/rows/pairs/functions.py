@@ -10,8 +10,8 @@ In: private treatments and outcomes; covariates are public, the lines that make 
 Out: the sums with noise for their joint Euclidean change, without units.
 
 Why it is right: a replaced pair moves v from one number in [-1, 1] to another, so the first sum moves by
-|q_i| |v - v'| and the second by L |v^2 - v'^2|. Together that is at most 2 L in length, what the first alone
-may move by: squares cost nothing.
+``|q_i|`` ``|v - v'|`` and the second by L ``|v^2 - v'^2|``. Together that is at most 2 L in length, what the
+first alone may move by: squares cost nothing.
 
 Proof: `rows/pairs/pair_scores.proof.md` (functions).
 """

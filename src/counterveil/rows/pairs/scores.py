@@ -10,10 +10,10 @@ Scores are rounded to whole parts of 2^-18, so that sums are exact.
 In: private treatments and outcomes; covariates are public. Out: both sums, in parts of the clip and of its
 square; effect and standard error follow from them by public arithmetic, which is post-processing.
 
-Why it is right: a replaced pair moves one score within [-1, 1]. For d = |v - v'| both sums together change by
-at most d (1 + c (2 - d)), which is at most m = 2 for c = 1/2 (one score a row). With a score for every arm's
-mean, which is zero in the rows of other arms, two scores may change: m = 5/2 for c = 1/4. Noise is calibrated
-to m; scores may be any function of the pair and of released numbers.
+Why it is right: a replaced pair moves one score within [-1, 1]. For d = ``|v - v'|`` both sums together
+change by at most d (1 + c (2 - d)), which is at most m = 2 for c = 1/2 (one score a row). With a score for
+every arm's mean, which is zero in the rows of other arms, two scores may change: m = 5/2 for c = 1/4. Noise
+is calibrated to m; scores may be any function of the pair and of released numbers.
 
 Proof: `rows/pairs/pair_scores.proof.md`. Privacy does not depend on `SCORE_BITS` or on where scores are cut.
 """

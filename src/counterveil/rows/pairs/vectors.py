@@ -7,10 +7,10 @@ with the features z_i of row i and its weight w_i <= 1, and scales s of the feat
 In: features of public covariates and scales. Out: q_i, and `length`, to which the noise of sums of q_i times
 private numbers is calibrated; neither has units.
 
-Why it is right: a replaced row moves a sum of q_i times private numbers in proportion to |q_i|, so its noise
-is in proportion to the longest one. Rows longer than the root mean square that scales stand for get a smaller
-weight, which keeps the longest short. The length is that of the whole numbers that are summed, in exact
-arithmetic: whatever a processor makes of z, w and s in floating point, the bound holds.
+Why it is right: a replaced row moves a sum of q_i times private numbers in proportion to ``|q_i|``, so its
+noise is in proportion to the longest one. Rows longer than the root mean square that scales stand for get a
+smaller weight, which keeps the longest short. The length is that of the whole numbers that are summed, in
+exact arithmetic: whatever a processor makes of z, w and s in floating point, the bound holds.
 
 Proof: `rows/pairs/pair_moments.proof.md`. Privacy does not depend on the 16 fractional bits.
 """
