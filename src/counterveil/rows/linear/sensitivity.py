@@ -4,8 +4,8 @@ For outcomes in a range of width B and public coefficients c, a change of one ou
 
     sum_i c_i y_i    by B max |c_i| at most,    its variance by B^2 times the bound of its form,
 
-in units of the outcome and in squared ones. For plain means of arms of n_1 and n_0 rows max ``|c_i|`` is 1 /
-min(n_1, n_0), and the variance moves by at most its square times B^2.
+in units of the outcome and in squared ones. For plain means of arms of n_1 and n_0 rows max ``|c_i|`` is
+1 / min(n_1, n_0), and the variance moves by at most its square times B^2.
 
 In: public numbers (B, sizes of arms, coefficients). Out: the bounds to which noise is calibrated, as exact
 fractions. `variance_cap` is the largest variance that any outcomes in the range have; no guarantee rests on
