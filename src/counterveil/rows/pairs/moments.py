@@ -12,8 +12,8 @@ change, without units (outcomes in half-widths).
 
 Why it is right: if the pair (A, y) of a row is replaced, (s A, A y, (1 - A) y) moves by at most 2: by
 ``|y - y'|`` <= 2 within an arm, and by sqrt(s^2 + y^2 + y'^2) <= 2 from one arm to the other. So the sums
-move by at most twice the longest q_i. Treatments cost nothing beside outcomes, nor do more arms; k outcomes of
-a row move the sums farther by the root of k.
+move by at most twice the longest q_i. Treatments cost nothing beside outcomes, nor do more arms; k outcomes
+of a row move the sums farther by the root of k.
 
 Proof: `rows/pairs/pair_moments.proof.md`. s = 181/128 is just below the root of 2, the largest weight of
 treatments that the bound leaves free.
