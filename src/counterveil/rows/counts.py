@@ -1,7 +1,17 @@
-"""Counts of rows in public cells, released with noise: one record leaves a cell and enters another.
+"""Counts of rows in public cells, released with noise: one person moves two counts by at most 1 each.
 
-Of two counts one falls and one grows by 1 (or by a public weight up to 1), so that all counts together change by 2
-as a sum and by sqrt 2 in Euclidean length, however many cells there are.
+    released_j = N_j + noise_j,    N_j = rows in cell j (or the sum of their weights, 0 to 1).
+
+In: exact counts N_j, in rows, of a partition into cells that is public or was released before. Out: the
+same numbers with noise of known variance. The *gate* is what adds noise and lets each release that the
+request's plan has paid for through once.
+
+Why it is right: each row is in exactly one cell. If its private values change, one count falls and one
+grows by at most 1, so that all counts together change by at most 2 as a sum of absolute changes (the bound
+for Laplace noise, `COUNTS_L1`) and by at most sqrt 2 in Euclidean length (the bound for the noise of a
+vector, `COUNTS_L2`, rounded up), however many cells there are.
+
+Proof: `rows/histogram.proof.md`.
 """
 
 # Proof: histogram.proof.md

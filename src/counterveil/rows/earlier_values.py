@@ -1,11 +1,20 @@
-"""Moments of outcomes y and of what was measured before them, x: they decide how much of x is taken off y.
+"""Released moments of outcomes y and baseline measurements x, for adjusting y by a multiple of x.
 
-Both are scaled to [-1/2, 1/2]. What is released for every outcome that was measured before are the means over
-all rows
+Released for every outcome that was also measured before treatment are four means over all n rows,
 
     E x,    E y,    E x y,    E x^2,
 
-which one row moves by 1/n, 1/n, 1/(2n) and 1/(4n) at most, all of them at once.
+with x and y scaled to [-1/2, 1/2] of their common declared range (24-bit whole steps, exact). From them a
+slope is chosen later: how much of x is taken off y (`rows/outcome_numbers.py`), which lowers the variance of
+y and leaves the effect of a randomised treatment as it is.
+
+In: private rows, as sums of whole numbers. Out: the four means of each outcome, each with noise.
+
+Why it is right: a row enters each mean with weight 1/n, and the intervals of x, y, x y and x^2 have lengths
+1, 1, 1/2 and 1/4. So a changed row moves the means by 1/n, 1/n, 1/(2n) and 1/(4n) at most, all of them at
+once, and they are released together under these bounds. What is made of them is post-processing.
+
+Proof: `rows/earlier_values.proof.md`.
 """
 
 # Proof: earlier_values.proof.md

@@ -1,7 +1,15 @@
-"""Rows that nobody has: what a statistic is tried on before anything is spent.
+"""Made-up rows on which a user's statistic is tried before any privacy budget is spent.
 
-Public columns are as they are; private ones come from the declared ranges and labels by a public sequence,
-outcomes in whole steps evenly over their range.
+In: the public description of a study and its public columns. Out: a table with as many rows as the real
+one. Public columns are as they are; private ones are filled in from the declared ranges and labels by a
+fixed public sequence: outcomes in whole steps (2^24 of them) spread evenly over their range, numeric
+covariates over theirs, labels and arms over all that are declared. Arms alternate where they are private,
+and every made-up cluster has two rows.
+
+Why it is right: no private value is read, so that what a statistic returns here (how many numbers, whether
+it fails) is public and costs nothing.
+
+Used in the argument of `rows/statistic.proof.md`.
 """
 
 from __future__ import annotations

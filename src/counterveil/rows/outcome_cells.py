@@ -1,7 +1,20 @@
-"""Counts of outcomes by arm and public cell, released at once, of rows or of their weights up to 1.
+"""Counts of rows by treatment arm and cell of the outcome: what arms' distribution functions are made of.
 
-Every row is in one cell of its arm, and leaves one count for another by its weight at most. Cells hold
-their upper end, as distribution functions do.
+    released = N_aj + noise,    N_aj = sum of w_i over the rows of arm a with y_i in (edge_j, edge_(j+1)],
+
+with weights w_i = 1, or public or released weights in [0, 1]; N is in rows, or in parts of the largest
+weight. The first cell holds its lower end too. There are two arms, the reference first.
+
+In: private rows, cell edges that are public or were released before, and weights. Out: all 2 J numbers of J
+cells with noise (Laplace on each where `pure`, else for the Euclidean length), released at once. The classes
+differ in the weights: `CellCounts` has none; `WeightedCellCounts` has public ones of rows whose arm is
+public; `PropensityCellCounts` has inverse probabilities of treatment where the arm itself is private.
+
+Why it is right: arm and cell together are a partition of the rows, so that a changed row leaves one number
+and enters another, by its weight of at most 1 each time: 2 as a sum, sqrt 2 in length. Weights and edges
+that were released before are fixed numbers here.
+
+Proof: `rows/distribution.proof.md`. Weights 1 / e are cut to whole parts of 2^-20 so that sums are exact.
 """
 
 # Proof: distribution.proof.md

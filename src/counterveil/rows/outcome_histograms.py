@@ -1,7 +1,20 @@
-"""Noisy counts of outcomes: in equal cells of their declared range, and by their distance from a released centre.
+"""Two noisy histograms that locate outcomes: over their declared range, and by distance from a centre.
 
-Every row falls into one cell of either partition, by its own outcome and numbers that are public or were
-released before. So one outcome leaves one count and enters another (`counts.COUNTS_L1`, `counts.COUNTS_L2`).
+    centre:  N_j = rows with an outcome in the j-th of 32 equal cells of the range,
+    spread:  N_k = rows with |y - m| in the k-th of 8 intervals (octaves),
+
+where octaves end at 2^-7, 2^-6, ..., 1/2 of the range (the last has no end), and m is a centre in whole steps
+of the range (2^24 of them), which is read off the first histogram. Later releases clamp outcomes to an
+interval found from both, so that their noise is smaller.
+
+In: private outcomes; for the second histogram, the released centre. Out: counts of rows, with noise.
+
+Why it is right: every row falls into exactly one cell of either partition, by its own outcome and numbers
+that are public or were released before. One changed outcome leaves one count and enters another: a change
+of 2 as a sum and of sqrt 2 in Euclidean length (`counts.COUNTS_L1`, `counts.COUNTS_L2`).
+
+Proof: `rows/histogram.proof.md`. Privacy does not depend on the numbers 32 and 8 of cells: both bounds hold
+for any partition.
 """
 
 # Proof: histogram.proof.md

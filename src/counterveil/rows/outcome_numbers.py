@@ -1,12 +1,21 @@
-"""The outcomes of a study as whole steps of their ranges, less what was measured before them, and their totals by arm.
+"""Outcomes as whole steps of their ranges, less a multiple of their baseline value, and totals by arm.
 
-With x what was measured before an outcome y, both in steps of {0, ..., M}, and a released slope of s
-sixteenths,
+Let x be what was measured before an outcome y, both in steps of {0, ..., M} with M = 2^24, and s a released
+slope in sixteenths, from 0 to 16. In place of y stands
 
-    z = floor((16 y + s (M - x)) / (16 + s))
+    z = floor((16 y + s (M - x)) / (16 + s)),
 
-stands for y - (s / 16) x in steps of a range that is 1 + s / 16 times as wide. It is a function of one row's
-numbers, so that bounds for outcomes of that range hold for it.
+again a step of {0, ..., M}. It stands for y - (s / 16) x, up to a constant, in steps of a range that is
+1 + s / 16 times as wide. Without a slope z = y. Out come, for every outcome and arm, the exact number of
+rows, the sum and the sum of squares of z in steps. They are private: noise is added by whoever uses them.
+
+Why it is right: z is a function of one row's numbers and of slopes that were released before. So a changed
+row changes one z in {0, ..., M}, and every bound for an outcome of a range holds for z with the wider range
+(`Outcomes.widths`, in units of the outcome). In a trial x does not depend on treatment, so y - (s / 16) x
+has the same effect as y.
+
+Proof: `rows/earlier_values.proof.md`. `SLOPE_PARTS`, the sixteenths, is a choice of which privacy does not
+depend: the argument holds for any slope that is released before.
 """
 
 # Proof: earlier_values.proof.md

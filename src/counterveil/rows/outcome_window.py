@@ -1,11 +1,22 @@
-"""Parts of the declared range to which outcomes are clamped, one by one, before they are summed.
+"""Clamping of outcomes to a part of their declared range, so that noise for their sums can be smaller.
 
-Clamping acts on one outcome at a time: a changed outcome still moves one number, by the width of the part at
-most. So every bound for outcomes of the declared range holds for clamped ones, with that width in place of
-the range's. `OutcomeWindow` is a range that was halved some times, so that clamped outcomes are whole steps
-again. `Place` is an interval around a centre, in which outcomes become numbers in [-1, 1] of fixed point.
+`OutcomeWindow`, the range halved h times: for an outcome y in whole steps of {0, ..., M}, M = 2^24, and a
+window that begins at step l,
 
-Proof: `linear/linear_estimate.proof.md`, clamped outcomes.
+    z = 2^h min(max(y - l, 0), M / 2^h),
+
+again a whole step of {0, ..., M}, of a range that is 2^-h times as wide. `Place`, a centre m and half-width
+B in steps: (y - m) / B, clipped to [-1, 1] and rounded to whole parts of 2^-16.
+
+In: private outcomes, and a window or place that is public or was released before. Out: clamped private
+outcomes, which are summed elsewhere.
+
+Why it is right: clamping acts on one outcome at a time, and a changed outcome still moves one number, by
+the width of the part at most. So every bound for outcomes of the declared range holds for clamped ones with
+the smaller width. Clamping may bias an estimate; privacy does not depend on where the window lies.
+
+Proof: `rows/linear/linear_estimate.proof.md` (clamped outcomes); for `Place` also
+`rows/pairs/pair_moments.proof.md`.
 """
 
 from __future__ import annotations

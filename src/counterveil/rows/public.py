@@ -1,8 +1,20 @@
-"""What is public of rows at each level of protection: the only view of them that estimators get.
+"""What is public of the rows at each level of protection: the only view of them that estimators get.
 
-With "outcome" private, covariates, treatments, clusters and the order of rows are public; with "treatment
-and outcome" private, covariates and their order; with "record" private, the number of rows alone.
-`Study.public_columns` says so of columns, `PublicRows` of rows.
+What counts as private is chosen by the question; two data sets are neighbours if they differ in it for one
+person, and all else is public:
+
+- "outcome": covariates, treatments, clusters and the order of rows are public;
+- "treatment and outcome": covariates and the order of rows are public;
+- "record": the number of rows alone is public.
+
+In: a session, which holds the rows, or a table of them, and the level (`Unit`). Out: `PublicRows` (columns)
+and `PublicData` (sizes, ranges, declared study), in units of the data; reading what is private at the level
+raises the refusal CV-P851.
+
+Why it is right: neighbouring data sets agree on every number that these classes return, so that decisions
+based on them cost no privacy and no noise is needed. `Study.public_columns` says the same of columns.
+`private_table` and `private_session` lead to the private columns; only modules of `counterveil.rows`, whose
+sums have proof pages, call them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,18 @@
-"""Passes over private records as features, treatments and outcomes, a block of at most 4096 rows at a time.
+"""Passes over private records that add up whole numbers, a block of at most 4096 rows at a time.
 
-A record is (x, t, y) with features x in [-1, 1]^p that public rules make of its covariates, the treatment t
-in {0, 1} (or the place of its arm), and the outcome y in [-1, 1], half the declared range being one. A kernel
-adds up whole numbers over the records of one table; sums of tables add up, wherever the tables lie and in
-whatever order they come.
+A record is (x, t, y): features x in [-1, 1]^p that public rules make of its covariates, the treatment t in
+{0, 1} (or the place of its arm), and the outcome y in [-1, 1], where 1 is half of the declared range and 0
+its middle (outcomes are whole steps in {0, ..., 2^24}). A *kernel* is a function that adds up something of
+the records of one table, given public or released numbers:
+
+    total = sum over tables of kernel(records of the table, arguments).
+
+In: a backend that holds the rows, the rule of features, a kernel. Out: exact private totals; whoever calls
+`Records.run` adds noise before anything is shown.
+
+Why it is right: kernels return whole numbers, which add up to the same total however rows are divided into
+blocks and tables, wherever these lie. How far one record moves a total is proved on the page of each kernel
+(such as `rows/moments/record_moments.proof.md`), not here. Constants such as `MOST_KEPT` bound memory only.
 """
 
 from __future__ import annotations

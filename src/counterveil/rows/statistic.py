@@ -1,9 +1,20 @@
-"""A statistic that anybody declares: a sum over private rows with a bound on how far one person moves it.
+"""A user's own statistic: a sum over private rows with a declared bound on how far one person moves it.
 
-The guarantee of a release with noise of scale `bound / epsilon` rests on |f(D) - f(D')| <= bound for all
-neighbouring data sets D and D'. The package cannot prove that of a function it does not know, so an answer
-that rests on such a statistic says that its author declares the bound; `counterveil audit` searches for
-neighbours that refute it.
+    released = f(rows) + noise,    |f(D) - f(D')| <= B for all neighbouring data sets D and D',
+
+where neighbours differ in what is private of one person, and the noise is calibrated to B. For several
+numbers B bounds the sum of their absolute changes ("l1") or the Euclidean length of the change ("l2").
+
+In: a function f with exact values (int or Fraction), its bound B in units of f, and private rows. Out: f
+with noise of a known distribution.
+
+Why it is right: noise of scale B / epsilon is epsilon-differentially private if the bound holds. The package
+cannot prove that of a function it does not know, so an answer that rests on such a statistic says that its
+author declares the bound; `counterveil audit` searches for neighbours that refute it. An f that fails on
+the real rows counts as 0, as an error would tell something about them; its length and its mistakes are found
+on made-up rows before anything is spent.
+
+Proof: `rows/statistic.proof.md`.
 """
 
 # Proof: statistic.proof.md

@@ -1,10 +1,24 @@
-"""Tables of events and censorings by time cell, one for every block of rows, released at once.
+"""Tables of event times: counts of events and censorings by time cell, one for every arm, released at once.
 
-A block is an arm, or an arm of a stratum. Its table counts events by cause and cell, censorings by cell,
-and people who were followed to the horizon. Every row is in one entry of one block's table, or shared by
-two of them: whoever is censored after a part u of a cell counts as 1 - u at its beginning and as u at its
-end. Released are the counts, or R times them, with R the square root of the matrix of running sums
-(`numerics/running_sums.py`).
+A block is an arm, or an arm of a stratum. With J time cells and K causes of the event its table has
+(K + 1) J + 1 entries: events by cause and cell, censorings by cell, and people followed to the horizon. A
+row adds 1 to one entry of one block, or shares it between two: whoever is censored after a part u of a cell
+counts as 1 - u at its beginning and as u at its end. Released are, in people,
+
+    the counts N_k plus noise, or (R N)_k plus noise,    R R = (matrix of running sums),
+
+where R is lower triangular with first column r_0 = 1, r_k = r_(k-1) (2k - 1) / (2k). With R the noise of a
+running sum, which survival curves need, hardly grows with the number of cells (Fichtenberger, Henzinger and
+Upadhyay 2023; `numerics/running_sums.py`).
+
+In: private times, events and (with records private) arms. Out: every block's numbers and the standard
+deviation of their noise.
+
+Why it is right: a row's entries are not negative and add up to at most 1, so that a changed row moves counts
+by at most 2 (sum) and sqrt 2 (length), and R times them by at most twice the sum, and the root of twice the
+sum of squares, of a column of R. Public weights up to 1 do not enlarge that.
+
+Proof: `rows/time_tables.proof.md`.
 """
 
 # Proof: time_tables.proof.md

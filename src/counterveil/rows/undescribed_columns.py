@@ -1,9 +1,19 @@
-"""Columns that nobody described: counts of numbers on a public grid, and of labels that many rows have.
+"""Noisy counts of columns that nobody described: numbers on a public grid, and labels that many rows have.
 
-For ranges every row falls into one cell of the grid, and counts get Laplace noise. For labels nothing is
-public beforehand: those whose noisy count exceeds a threshold are released
-(`mechanisms/stable_histogram.proof.md`). Of a person with several rows the first alone counts, where the
-study names people.
+    range:  N_j = rows whose number lies in cell j of the grid 0, +-1, 2 and 5 times 10^-6, ..., 10^9,
+    labels: N_l = rows with label l, shown only where N_l + noise > T.
+
+In: private columns as they stand in the source. Out: the counts N_j with Laplace noise, in rows; and the
+labels above T with their noisy counts, the most frequent first. T depends on epsilon and delta alone: with
+noise of scale 2 / epsilon it is 1 + (2 / epsilon) ln(1 / (2 delta)), rounded up.
+
+Why it is right: for ranges every row falls into exactly one cell, one of which holds what is no number, so a
+replaced row moves the counts by 2 in all. For labels not even their list is public: a label that one row
+alone has passes T with a probability of delta at most. Of a person with several rows the first alone counts,
+where the study names people.
+
+Proof: `rows/histogram.proof.md` for ranges, `mechanisms/stable_histogram.proof.md` for labels. Privacy does
+not depend on `EDGES`, which are bounds that people would write, nor on the longest label of 200 characters.
 """
 
 # Proof: histogram.proof.md

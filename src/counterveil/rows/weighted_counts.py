@@ -1,9 +1,14 @@
 """Sums of public weights by cell of an outcome: counts in which rows count with weights from 0 to 1.
 
-    sum over rows of one arm with an outcome in the cell of w_i / max w.
+    N_aj = sum over rows i of arm a with an outcome in cell j of w_i / max w,    max over the arm.
 
-A row whose outcome changes leaves one cell and enters another with its weight, at most 1: bounds of counts
-hold.
+In: the public weights w_i of an arm's rows (whole units, any scale), and every row's private cell. Out: the
+exact numbers N_aj, in parts of the largest weight; noise is added by whoever releases them.
+
+Why it is right: a row whose outcome changes leaves one cell and enters another with its weight, at most 1.
+So the bounds of plain counts hold: 2 as a sum of absolute changes, sqrt 2 in Euclidean length.
+
+Proof: `rows/distribution.proof.md`; for tables of event times `rows/time_tables.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,18 @@
-"""The average of effects that a learner estimates in separate folds of the rows, clipped around a centre.
+"""Sample and aggregate: the average of effects that any learner estimates in separate folds of the rows.
 
     u_k = clip((A(rows of fold k) - h) / c, -1, 1),    released: the means of u and of u^2 over K folds,
 
-with A the learner, h the centre and c the bound. A record lies in one fold, and moves one u. Nothing about
-the learner has to be known (sample and aggregate, Nissim, Raskhodnikova and Smith 2007) [1]_.
+with A the learner, which returns an effect in units of the outcome, h a centre and c > 0 a bound in the same
+units, both public or released before. Estimate and standard error follow from the two means by public
+arithmetic: h plus c times the mean of u.
+
+In: private rows, divided into K folds by their place alone. Out: both means, without units, with noise.
+
+Why it is right: a record lies in one fold, and moves one u within [-1, 1], so that the mean of u moves by at
+most 2 / K and that of squares by 1 / K. Nothing about the learner has to be known (sample and aggregate,
+Nissim, Raskhodnikova and Smith 2007) [1]_.
+
+Proof: `rows/folds/fold_average.proof.md`. Privacy does not depend on K, h and c; they decide noise and bias.
 
 References
 ----------

@@ -1,9 +1,20 @@
 """Learners run on the rows of one fold, of which nothing gets out but a finite number, or fitted models.
 
-Every fold gets a fresh copy of the learner and copies of its rows. What fails counts as 0; what is printed,
-logged or warned of is dropped; global generators start every fold from one state. What a learner answers
-for a fold depends on that fold's rows alone, if the learner keeps no state outside its own object and those
-generators.
+    answer_k = A(x, t, y of fold k) if that is finite, else 0,
+
+with the learner A, which returns an effect in units of the outcome, features x (rows, columns), treatments t
+in {0, 1} and outcomes y in their units.
+
+In: private rows of a fold and a learner: a name of ours, a pair of models (outcome and propensity, combined
+into the doubly robust effect, each half of a fold scored by models of the other), or a user's function. Out:
+private answers, which are clipped, averaged and given noise in `fold_effects.py`.
+
+Why it is right: the guarantee needs that a fold's answer depends on that fold's rows alone, so that a record
+moves one answer. Every fold gets a fresh copy of the learner and copies of its rows. What fails counts as 0;
+what is printed, logged or warned of is dropped; global generators start every fold from one state. This
+holds if the learner keeps no state outside its own object and those generators.
+
+Proof: `rows/folds/fold_average.proof.md`.
 """
 
 # Proof: fold_average.proof.md

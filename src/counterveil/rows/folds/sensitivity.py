@@ -1,7 +1,16 @@
 """How far one record can move the average of effects that were estimated in separate folds.
 
-A record lies in one of K folds and moves that fold's effect, clipped to [-c, c], by 2 c at most: the mean of all by
-2 c / K, and the mean square by c^2 / K, in units of the outcome and in squared ones.
+    mean of e_1, ..., e_K:  2 c / K,    mean of e_1^2, ..., e_K^2:  c^2 / K,
+
+with e_k the effect of fold k less a centre, clipped to [-c, c], in units of the outcome (squares in squared
+units), and K the number of folds.
+
+In: the public numbers K and c. Out: the bounds, as exact fractions, to which noise is calibrated.
+
+Why it is right: a record lies in one fold and moves that fold's effect from one number in [-c, c] to another;
+the others stay.
+
+Proof: `rows/folds/fold_average.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,19 @@
-"""The models of many small folds at once, in stacks of matrices: no privacy in here.
+"""Doubly robust effects of many small folds at once, with models fitted in stacks of matrices; adds no noise.
 
-They are those of `numerics/fold_learners.py`, to rounding: penalised linear outcomes of each arm and a penalised
-logistic propensity. A fold of a few dozen rows takes numpy longer to be called than to be computed, and there are
-as many folds as rows allow. Nothing passes from one fold of a stack to another: each has its own place in
-every array, every matrix is multiplied and solved by itself, and a fold whose fit is found is left as it is
-while others go on.
+    effect of a fold = mean of m_1(x) - m_0(x) + t (y - m_1(x)) / p(x) - (1 - t) (y - m_0(x)) / (1 - p(x)),
+
+with m_a the ridge line of outcomes in arm a and p a penalised logistic propensity, cut to
+[PROPENSITY_CLIP, 1 - PROPENSITY_CLIP], both fitted to the fold's own rows.
+
+In: private features x of order one, treatments t in {0, 1}, outcomes y in their units, and the rows of every
+fold. Out: one private effect a fold in units of y, nan where an arm has no rows.
+
+Why it is right: the models are those of `numerics/fold_learners.py`, to rounding; stacks only save calls, as
+a fold of a few dozen rows takes numpy longer to be called than to be computed. Nothing passes from one fold
+of a stack to another: each has its own place in every array, every matrix is multiplied and solved by itself,
+and a fold whose fit is found is left as it is while others go on. So a record moves one fold's effect, which
+is what the guarantee needs (`rows/folds/fold_average.proof.md`).
+`MOST_ROWS` and `_NUMBERS` steer speed alone.
 """
 
 from __future__ import annotations

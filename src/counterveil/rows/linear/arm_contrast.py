@@ -1,10 +1,18 @@
-"""The difference of two arms' mean outcomes and its variance, of rows whose arms are public.
+"""Released difference of two arms' mean outcomes, and its variance; who is in which arm is public.
 
     effect = w (mean_1 - mean_0),    variance = w^2 (s_1^2 / n_1 + s_0^2 / n_0),
 
-with sizes n_a, means and unbiased variances s_a^2 of outcomes that are clamped to a window. Both come of the
-sums of outcomes and of their squares by arm, in whole steps, so that they are exact. One outcome moves the
-effect by its range over the size of the smaller arm at most, times w, and the variance by the square of that.
+with n_a the rows of arm a (1 the treated), means and unbiased variances s_a^2 of outcomes that are clamped to
+a window, and w the part of all sites' rows that this site has (1 for a single site).
+
+In: private outcomes in whole steps of their range (2^24 of them), added up exactly by arm: number, sum, sum
+of squares. Out: effect in units of the outcome and variance in squared ones, each with noise; the variance
+is that of sampling, without the noise.
+
+Why it is right: one outcome in a window of width B moves one arm's mean, so the effect moves by at most
+w B / min(n_1, n_0), and the variance by at most the square of that. Noise is calibrated to these bounds.
+
+Proof: `rows/linear/difference_in_means.proof.md`.
 """
 
 # Proof: difference_in_means.proof.md

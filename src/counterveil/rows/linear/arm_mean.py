@@ -1,11 +1,21 @@
-"""Means of the outcomes of arms that are public, each with its variance: one outcome moves the numbers of one arm.
+"""Released means of the outcomes of public arms, each with its sampling variance; arms spend in parallel.
 
-    plain:     T_a = S_a / n_a,               V_a = s_a^2 / n_a, s_a^2 the unbiased variance,
-    weighted:  T_a = sum_{i in a} c_i y_i,    V_a from pairs or lines among the rows of arm a,
+    plain:     T_a = S_a / n_a,               V_a = s_a^2 / n_a,
+    weighted:  T_a = sum_{i in a} c_i y_i,    V_a from pairs or fitted lines among the rows of arm a,
 
-with public coefficients c. Means are above the lower end of the outcomes' range. As an arm's numbers read its
-own rows alone, all arms can spend the whole budget in parallel. The means behind an adjusted effect of two arms
-are weighted ones: T_1 - T_0 is the effect where coefficients of the controls change their sign.
+with S_a, n_a and s_a^2 the sum of outcomes, number of rows and unbiased variance of arm a, and public
+coefficients c.
+
+In: private outcomes in whole steps of a range of width B; arms, and for weights covariates, are public. Out:
+T_a less the lower end of the range, in units of the outcome, and V_a in squared ones, each with noise.
+
+Why it is right: one outcome moves T_a by at most B / n_a (or B max ``|c_i|``) and V_a by at most (B / n_a)^2
+(or the bound of its form). An arm's numbers read its own rows alone, so one outcome moves the numbers of one
+arm and every arm can spend the whole privacy budget. The means behind an adjusted effect of two arms are
+weighted ones: T_1 - T_0 is the effect, where coefficients of the controls change their sign.
+
+Proof: `rows/linear/arm_mean.proof.md`; for the two means behind an adjusted effect
+`rows/linear/arm_pair.proof.md`.
 """
 
 # Proof: arm_mean.proof.md

@@ -1,14 +1,20 @@
-"""The standard error of a weighted sum whose rows come in public clusters: exact, as the length of a vector.
+"""Cluster-robust standard error of a weighted sum of outcomes, as a vector's length; released with noise.
 
-The sum is one of c_i y_i, positive totals in one arm and negative ones in the other. With M_a the mean of the
-arm's outcomes, weighted by |c_i|, cluster g has the residual total
+    u_g = sum over rows i of cluster g, in arms a, of f_ga c_i (y_i - M_a),    error = sqrt(sum_g u_g^2),
 
-    u_g = sum over its rows of f_ga c_i (y_i - M_a),
+with outcomes y_i as parts of their range, public coefficients c_i with a positive total in one arm and a
+negative one in the other, M_a the mean of arm a's outcomes weighted by ``|c_i|``, and f_ga public factors
+that make E u_g^2 right for independent outcomes of one variance. With equal weights this is CR2 of the
+regression on treatment [2]_; for clusters in general see [1]_.
 
-and the standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent
-outcomes of one variance. With equal weights this is CR2 of the regression on treatment [2]_; for clusters in
-general see [1]_. Numbers are parts of the outcome's range. One outcome moves the length by no more than it moves u,
-whatever its cluster's size.
+In: private outcomes; coefficients, arms and clusters are public. Out: the sum of c_i y_i and its standard
+error (raised by a public factor that allows for bias), in units of the outcome, each with noise.
+
+Why it is right: u is linear in the outcomes, so by the triangle inequality one outcome moves the length by no
+more than it moves u (`largest_change`), whatever its cluster's size; the sum moves by max ``|c_i|`` ranges.
+
+Proof: `rows/linear/clustered_error.proof.md`. Factors are rounded to 2^-20; the bounds are those of the
+rounded ones, so that privacy does not depend on the rounding.
 
 References
 ----------

@@ -1,11 +1,20 @@
-"""Comparisons of the arms by period: of everyone's measurements, with the variances of changes since one period.
+"""Released comparisons of two arms in every period of a panel, and variances of changes since one period.
 
     b_p = W sum_i c_i y_ip,    variance of b_p - b_r from the changes y_ip - y_ir,
 
-with measurements y in parts of their range W, public coefficients c, and r the reference period. Where the
-study declares a range of changes, clamped changes are compared instead of measurements. One person moves
-every b_p by W max |c_i| at most; measurements are compared, not changes, since P of them that move by W each
+with measurements y_ip of person i in period p in parts of their range, W the width of that range in units of
+the outcome, public coefficients c (1/n_1 and -1/n_0 for plain means), and r the reference period. Where the
+study declares a range of changes, clamped changes are compared instead of measurements.
+
+In: private measurements of people; arms and coefficients are public. Out: b_p in units of the outcome and
+variances in squared ones, each with noise. The effect in period p is b_p - b_r, or b_p itself where
+changes are compared.
+
+Why it is right: one person moves every b_p by at most W max ``|c_i|``, and each release is paid for by its
+own part of the privacy budget. Measurements are compared, not changes, since P of them that move by W each
 leave a difference of two less noise than P - 1 changes that move by 2 W.
+
+Proof: `rows/linear/event_study.proof.md`.
 """
 
 from __future__ import annotations

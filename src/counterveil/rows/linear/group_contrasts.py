@@ -1,7 +1,18 @@
-"""Differences of both arms' means in public groups, each with the whole budget, and the rows of every group.
+"""Released differences of two arms' means in public groups, each group with the whole privacy budget.
 
-Who is in which group and in which arm is public, so that one outcome moves the numbers of one group alone: each group's
-mean difference and its variance, with the bounds of a difference in means.
+    effect_k = mean_k1 - mean_k0,    variance_k = s_k1^2 / n_k1 + s_k0^2 / n_k0,
+
+with n_ka, means and unbiased variances s_ka^2 of the rows of group k in arm a (1 the treated).
+
+In: private outcomes in whole steps of a range of width B, added up exactly by group and arm. Out: effect_k in
+units of the outcome and variance_k in squared ones, with noise. `rows_of_groups` returns every group's rows
+for methods that need more than means.
+
+Why it is right: who is in which group and arm is public, so that one outcome moves the numbers of one group
+alone, by at most B / min(n_k1, n_k0) and the square of that. Releases about disjoint rows need not share the
+budget (`session/branches.proof.md`).
+
+Proof: `rows/linear/difference_in_means.proof.md`.
 """
 
 # Proof: difference_in_means.proof.md

@@ -1,11 +1,19 @@
-"""Sums of public vectors with private residuals: outcomes minus a public prediction, clipped.
+"""Released sums of public vectors times private residuals, outcomes minus a public prediction, clipped.
 
     sum_i m_i r_i,    r_i = clip(y_i - g_i, -C, C),
 
-with vectors m_i and predictions g_i made of what is public or was released. One outcome in a range of width B
-moves one residual by min(2 C, B) at most, and the sum by that times the longest m_i. From the same residuals
-come sums by arm, sums of squares by arm, and the number of rows whose residual is within a public bound.
-Where outcomes alone are private all of these are public but for the outcomes.
+with vectors m_i and predictions g_i made of what is public or was released before, outcomes y_i in a range of
+width B, and a clip C; y, g, B and C are in units of the outcome (whole steps inside, 2^24 to the range). From
+the same residuals come sums by arm, sums of squares by arm, and the number of rows with ``|r_i|`` within a
+bound.
+
+In: private outcomes; covariates and arms are public. Out: these sums with noise of known variance.
+
+Why it is right: one outcome moves one residual by at most min(2 C, B), so the sum moves by that times the
+length of the longest m_i, squares by C^2, and the number of rows by 1.
+
+Proof: `rows/linear/linear_map.proof.md`. `MAP_STEP` and `_ROOM` fix the grid on which vectors are summed
+exactly; the bound is that of the truncated vectors, so privacy does not depend on them.
 """
 
 # Proof: linear_map.proof.md

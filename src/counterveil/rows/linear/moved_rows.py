@@ -1,9 +1,19 @@
-"""Rows that are reordered, chosen, or whose outcomes are moved, each by a public rule: private columns go along unseen.
+"""Rows reordered, chosen, or with shifted outcomes, each by a public rule; private columns go along unseen.
 
-A reordering and a choice read public columns alone, so that two data sets which differ in one person's
-private columns keep the same rows in the same order, and differ in one row of them at most. A rule that moves
-outcomes acts on one row at a time, by public numbers: a changed outcome is still one changed value inside the
-new range.
+    reorder or choose:  row i' = i(public columns),    shift outcomes:  y' = clamp(y - g, range'),
+
+with g a public prediction or (for changes since a base period) another measurement of the same person, and
+range' a public range in units of the outcome.
+
+In and out: `PublicRows`, whose public columns can be read and whose private ones are reached by modules of
+`counterveil.rows` alone. Nothing is released here.
+
+Why it is right: reordering and choosing read public columns alone, so that two data sets which differ in one
+person's private columns keep the same rows in the same order, and differ in one of them at most. A shift acts
+on one row at a time: a changed outcome is one changed value inside the new range. So every bound holds
+for the rows that come out, with the new range.
+
+Proof: `rows/linear/trimmed_rows.proof.md`.
 """
 
 # Proof: trimmed_rows.proof.md

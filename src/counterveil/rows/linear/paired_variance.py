@@ -1,10 +1,19 @@
-"""The variance of a weighted sum of outcomes, from pairs of similar rows: exact, in whole steps.
+"""Variance of a weighted sum of outcomes, estimated from pairs of similar rows; exact and still private.
 
-    V = sum over pairs (i, j) of w_ij (y_i - y_j)^2 / 2,
+    V = sum over pairs (i, j) of w_ij (y_i - y_j)^2 / 2,    w_ij = c_i^2 / p_i + c_j^2 / p_j,
 
-with public pairs and weights. Half the squared difference of two outcomes of one variance estimates it; where
-their means differ it errs upwards. The weights share out every squared coefficient c_i^2 over the pairs of
-row i.
+with outcomes y in parts of their range, public pairs of rows of one arm, coefficients c_i of the weighted
+sum, and p_i the number of pairs that hold row i.
+
+In: private outcomes in whole steps. Out: V in units of the range squared, without noise, which is added where
+it is released; and `largest_row`, twice the most that one outcome can move V.
+
+Why it is right: half the squared difference of two independent outcomes of one variance estimates it, and
+errs upwards where their means differ, so V estimates sum c_i^2 Var(y_i) or more. One outcome moves only the
+terms of its own pairs, each by at most w_ij / 2.
+
+Proof: `rows/linear/linear_estimate.proof.md`. Squares and weights are truncated to whole steps, for which the
+bound is computed.
 """
 
 # Proof: linear_estimate.proof.md

@@ -1,17 +1,23 @@
-"""The least cost of a ridge line through outcomes in [0, 1], which one outcome moves by little more than 1.
-
-The squared residual (y - m)^2 of a prediction m depends on y without bound as m leaves [0, 1], and least
-squares lets one outcome move predictions far: their sum of squares can move by many times 1. Here
+"""Least cost of a ridge regression of outcomes in [0, 1], made robust: one outcome moves it by little over 1.
 
     cost(y, m) = (y - m)^2 + 2 y h(m - 1) + 2 (1 - y) h(-m),   h(d) = 0, d^2/(2g) or d - g/2
 
-as d <= 0, d <= g or beyond. It is the squared residual where the prediction is in the range and more outside,
-convex in m, and for any m its values at two outcomes differ by at most 1 + g. So does its least total over
-all lines, with any penalty on the slopes.
+as d <= 0, d <= g or beyond, with y an outcome in parts of its range, m the prediction of a line in public
+features, and g = 1/32 (`TRANSITION`). Minimised is the total over rows plus n sum_j b_j^2 / s_j, with n rows,
+slopes b_j and public strengths s_j.
 
-In m its curvature is between 2 and 2 + 2/g: steps in the metric of least squares, damped by 1 + 1/g, shrink
-the distance to the least total by a constant factor, and the gradient bounds that distance. Newton's step is
-tried first and kept if it does at least as well.
+In: public features and strengths, private outcomes. Out: the least total, to within `slack`, in units of the
+range squared and without noise; and `sensitivity`, 1 + g + 2 slack, to which noise is calibrated.
+
+Why it is right: plain least squares lets one outcome move predictions, and their sum of squares, far beyond
+1. This cost is the squared residual where m is in [0, 1] and more outside, convex in m, and for any m its
+values at two outcomes differ by at most 1 + g; so does its least total over all lines. Its curvature in m is
+between 2 and 2 + 2/g: steps in the metric of least squares, damped by 1 + 1/g, shrink the distance to the
+least total by a constant factor, and the gradient bounds that distance, so the search ends for all outcomes.
+Newton's step is tried first and kept if it does at least as well.
+
+Proof: `rows/linear/residual_variance.proof.md`. A smaller g lowers the bound and slows the search down; the
+bound contains it and the error of the search, so that privacy holds for any g and `TOLERANCE`.
 """
 
 # Proof: residual_variance.proof.md

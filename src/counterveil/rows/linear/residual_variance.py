@@ -1,16 +1,22 @@
-"""The variance of a weighted sum from the variance of outcomes around a line in public features.
+"""Variance of a weighted sum of outcomes, from their variance around ridge regressions in public features.
 
-For each group of rows, an arm or a part of one, Q is the least over lines (c, b) of the sum of (y_i - c - f_i
-. b)^2 and of (n/s) b_j^2 / shape_j, f_i being the row's features less the group's means: a ridge regression
-of strength s, in which features of a large shape are fitted more closely. Without features (s = 0) Q is the
-sum of squares around the mean; as s grows, it becomes that of the residuals of a regression. With S the
-group's sum of squared weights,
-
+    Q = least over (c, b) of sum_i (y_i - c - f_i . b)^2 + (n/s) sum_j b_j^2 / shape_j,
     V = sum over groups of S Q / (degrees of freedom),
 
-the estimate of S times the variance of an outcome of that group, in units of the range squared. Predictions
-outside the range of outcomes cost more than their square (`ranged_fit.py`), so that one outcome moves Q by
-little more than the range squared, however many features there are.
+with groups of rows (an arm or a part of one), outcomes y_i in parts of their range, a group's n rows, their
+features f_i less the group's means, the strength s of the fit, public shapes by which some features are
+fitted more closely, and S the group's sum of squared coefficients. Without features (s = 0) Q is the sum of
+squares around the mean; as s grows, it becomes that of the residuals of a regression.
+
+In: private outcomes in whole steps; all else is public. Out: V in units of the range squared, without noise,
+which is added where it is released; and `largest_row`, twice the most that one outcome can move V.
+
+Why it is right: S times a group's residual variance estimates the variance of its part of the sum, and is
+too large rather than too small where outcomes of one variance are not on a line. An outcome is in one group
+alone. Predictions outside the range of outcomes cost more than their square (`ranged_fit.py`), so that one
+outcome moves Q by little more than the range squared, however many features there are.
+
+Proof: `rows/linear/residual_variance.proof.md`.
 """
 
 from __future__ import annotations

@@ -4,9 +4,18 @@ For outcomes in a range of width B and public coefficients c, a change of one ou
 
     sum_i c_i y_i    by B max |c_i| at most,    its variance by B^2 times the bound of its form,
 
-in units of the outcome and in squared ones. `variance_cap` is the largest variance that any outcomes in the range
-have; no guarantee rests on it. One class for each shape: weights, weights of rows in clusters, plain means of two
-arms, those averaged over sites, the plain mean of one arm. Each names its proof page.
+in units of the outcome and in squared ones. For plain means of arms of n_1 and n_0 rows max ``|c_i|`` is
+1 / min(n_1, n_0), and the variance moves by at most its square times B^2.
+
+In: public numbers (B, sizes of arms, coefficients). Out: the bounds to which noise is calibrated, as exact
+fractions. `variance_cap` is the largest variance that any outcomes in the range have; no guarantee rests on
+it.
+
+Why it is right: only the term of the changed outcome moves, by ``|c_i|`` B at most; for the variance each
+class names its proof page, in `rows/linear`: `LinearEstimate` (weights) `linear_estimate.proof.md`;
+`ClusteredEstimate` (rows in clusters) `clustered_error.proof.md`; `MeanContrast` and `SitesContrast` (plain
+means of two arms, and those averaged over sites) `difference_in_means.proof.md`; `ArmMean` (plain mean of one
+arm) `arm_mean.proof.md`.
 """
 
 from __future__ import annotations

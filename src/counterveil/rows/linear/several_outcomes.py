@@ -1,12 +1,20 @@
-"""Comparisons of several outcomes at once: one row may change all its outcomes, each within its own range.
+"""Released comparisons of several outcomes at once: one row may change all its outcomes, each in its range.
 
-For every outcome j and every group of releases (the comparison of both arms, or the mean of one arm) what is
-released is
+For every outcome j and every group of releases (the comparison of both arms, or the mean of one arm)
 
-    value_j = range_j sum_i c_i y_ij,    variance_j = range_j^2 V(y_j),
+    value_j = B_j sum_i c_i y_ij,    variance_j = B_j^2 V(y_j),
 
-with outcomes y_j in parts of their range and coefficients c that are the same for all of them. One row moves
-the k values of a group by range_j max |c_i| at most, all at once, so that they are released together.
+with outcomes y_ij in parts of their range, B_j its width in units of outcome j, public coefficients c that
+are the same for all outcomes (1/n_1 and -1/n_0 for plain means), and V an estimate of the variance.
+
+In: private outcomes; arms and coefficients are public. Out: values in units of each outcome and variances in
+squared ones, with noise. Outcomes may have public weights: those of larger weight get less noise.
+
+Why it is right: each value_j reads the j-th outcomes alone, so that one row moves it by at most B_j max
+``|c_i|``, and all values of a group at once; they are released together with noise for such a joint change.
+Means of different arms read different rows and are released in parallel (`session/parallel.proof.md`).
+
+Proof: `rows/linear/several_outcomes.proof.md`.
 """
 
 from __future__ import annotations

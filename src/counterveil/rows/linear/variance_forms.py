@@ -1,9 +1,16 @@
-"""Exact variances of a weighted sum of outcomes: from pairs of rows or lines, with an allowance for bias.
+"""The estimates of the variance of a weighted sum of outcomes: from pairs of rows, from lines, and with bias.
 
-Every form has the value V of outcomes in whole steps, in units of the range squared, and `largest_row`, twice the
-most that one outcome can move V. `WithBias` multiplies both by one factor, so that its bound is right wherever that
-of the form within is (`paired_variance.py`: linear_estimate.proof.md; `residual_variance.py`:
-residual_variance.proof.md).
+    V = PairedVariance or ResidualVariance (y),    WithBias: V = factor * V of another form,
+
+for outcomes y in whole steps, in units of the range squared. `factor` is public and at least 1: the part
+above 1 is the square of the bias that an interval allows for, in squared standard errors.
+
+In: private outcomes. Out: V, exact and without noise, which is added where it is released; and `largest_row`,
+twice the most that one outcome can move V, in the same units.
+
+Why it is right: a constant factor raises value and bound alike, so the bound of `WithBias` is right wherever
+that of the form within is. Proof: for `paired_variance.py` `rows/linear/linear_estimate.proof.md`, for
+`residual_variance.py` `rows/linear/residual_variance.proof.md`.
 """
 
 from __future__ import annotations

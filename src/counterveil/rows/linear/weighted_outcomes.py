@@ -1,10 +1,19 @@
-"""A weighted sum of outcomes with public coefficients, and an exact estimate of its variance.
+"""Released weighted sum of outcomes with public coefficients, and an estimate of its variance.
 
-    effect = unit sum_i c_i y_i,    variance = width^2 V(y / M),
+    effect = unit sum_i c_i y_i,    variance = B^2 V(y / M),
 
-with y_i in whole steps of {0, ..., M}, `unit` the length of a step and `width` that of the range. The
-coefficients c come of public columns alone; V is a form of `variance_forms.py`. One outcome moves the effect
-by width max |c_i| at most, and the variance by the bound of its form.
+with y_i in whole steps of {0, ..., M}, M = 2^24, `unit` the length of a step and B that of the range (or of
+the window to which outcomes are clamped) in units of the outcome. The coefficients c come of public columns
+alone; V is a form of `variance_forms.py`.
+
+In: private outcomes of rows whose covariates and arms are public. Out: effect in units of the outcome and
+variance (of sampling, without the noise) in squared ones, each with noise.
+
+Why it is right: one outcome moves one term, so the effect moves by at most B max ``|c_i|``, and the variance
+by the bound of its form. Coefficients are truncated first and bounds are those of the truncated ones.
+
+Proof: `rows/linear/linear_estimate.proof.md`; with lines for the variance also
+`rows/linear/residual_variance.proof.md`.
 """
 
 # Proof: linear_estimate.proof.md

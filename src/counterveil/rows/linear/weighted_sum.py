@@ -1,9 +1,15 @@
 """Weighted sums of outcomes with public coefficients: exact, whatever the order of rows.
 
-    S = sum_i c_i y_i,    c_i = units_i / 2^bits,    y_i whole steps of the outcome in [0, 2^24].
+    S = sum_i c_i y_i,    c_i = units_i / 2^bits,    y_i whole steps of the outcome in {0, ..., 2^24}.
 
-Coefficients are truncated towards zero to whole numbers of about nine digits, so that all products and sums
-are sums of whole numbers. One outcome that moves by its whole range moves S by max |c_i| ranges at most.
+In: public coefficients in floating point, private outcomes in whole steps of their declared range. Out: S in
+steps, as an exact fraction without noise, which is added where S is released; and max ``|c_i|``, sum c_i^2.
+
+Why it is right: coefficients are truncated towards zero to whole numbers of about nine digits, so that all
+products and sums are sums of whole numbers and no rounding depends on private values. One outcome that moves
+by its whole range moves S by at most max ``|c_i|`` ranges, with the truncated c.
+
+Proof: `rows/linear/linear_estimate.proof.md`. `COEFFICIENT_BITS` keeps products within 64 bits.
 """
 
 from __future__ import annotations

@@ -1,10 +1,19 @@
-"""Sums of public functions of covariates with scores of private pairs, and of squared scores.
+"""Released sums of public functions of covariates times scores of private pairs, and of squared scores.
 
     sum_i q_i v_i    and    L sum_i v_i^2,    L = max_i |q_i|,
 
-with v_i in [-1, 1] the scores of `rows/pairs/scores.py`. They are what a regression of scores on functions of
-public covariates needs. A replaced pair moves both together by a Euclidean length of at most 2 L, as it may
-move the first alone: the squares cost nothing.
+with public vectors q_i of functions of row i's covariates, and v_i in [-1, 1] the score of its private pair
+of treatment and outcome (`rows/pairs/scores.py`; 1 is the clip of scores). They are what a regression of
+scores on functions of public covariates needs.
+
+In: private treatments and outcomes; covariates are public, the lines that make scores are public or released.
+Out: the sums with noise for their joint Euclidean change, without units.
+
+Why it is right: a replaced pair moves v from one number in [-1, 1] to another, so the first sum moves by
+``|q_i|`` ``|v - v'|`` and the second by L ``|v^2 - v'^2|``. Together that is at most 2 L in length, what the
+first alone may move by: squares cost nothing.
+
+Proof: `rows/pairs/pair_scores.proof.md` (functions).
 """
 
 # Proof: pair_scores.proof.md

@@ -1,12 +1,22 @@
-"""Sums of public vectors with treatments and outcomes that are private together, all in one vector.
+"""Released sums of public vectors times private treatments and outcomes, all in one noisy vector.
 
     sum_i q_i (x) (s A_i, A_i y_i, (1 - A_i) y_i),    s^2 just below 2,
 
-with A_i whether a row is treated and y_i in [-1, 1] its outcome around a released centre. With public
-covariates the first sums are all that a logistic regression of treatments needs, and those with outcomes all
-that a linear regression in either arm needs: one noisy vector holds three models. If a row's pair (A, y) is
-replaced, (s A, A y, (1 - A) y) moves by 2 at most, and the sums by twice the longest q_i. Treatments cost
-nothing beside outcomes, nor do more arms; k outcomes of a row move the sums farther by the root of k.
+with (x) the products of all entries, q_i public vectors made of row i's covariates, A_i whether it is
+treated, and y_i in [-1, 1] its outcome around a public or released centre m, (y - m) / B clipped, with B a
+half-width in the outcome's units. These are the first moments that a logistic regression of treatments, and
+linear regressions of outcomes in either arm, need: one vector holds three models.
+
+In: private treatments and outcomes; covariates are public. Out: the sums with noise for their Euclidean
+change, without units (outcomes in half-widths).
+
+Why it is right: if the pair (A, y) of a row is replaced, (s A, A y, (1 - A) y) moves by at most 2: by
+``|y - y'|`` <= 2 within an arm, and by sqrt(s^2 + y^2 + y'^2) <= 2 from one arm to the other. So the sums
+move by at most twice the longest q_i. Treatments cost nothing beside outcomes, nor do more arms; k outcomes
+of a row move the sums farther by the root of k.
+
+Proof: `rows/pairs/pair_moments.proof.md`. s = 181/128 is just below the root of 2, the largest weight of
+treatments that the bound leaves free.
 """
 
 # Proof: pair_moments.proof.md

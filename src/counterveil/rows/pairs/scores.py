@@ -1,13 +1,21 @@
-"""Sums of orthogonal scores and of their squares, for rows whose treatment and outcome are private together.
-
-A row's score is a line in its outcome, one for either arm, with slopes and offsets of public and released
-numbers:
+"""Released sums of orthogonal (doubly robust) scores and of their squares, for private treatment and outcome.
 
     v_i = clip((slope_a y_i + offset_a - middle) / clip, -1, 1),    a = A_i,
+    released:  sum_i v_i  and  c sum_i v_i^2,  plus noise,
 
-rounded to whole parts of 2^-18. Released are sum v and c sum v^2, which a replaced pair moves by a sum of
-absolute changes of at most m: c = 1/2 and m = 2 for one score a row; c = 1/4 and m = 5/2 for a score of every
-arm's mean, which is zero in the rows of other arms.
+with A_i the arm and y_i in [-1, 1] the outcome of row i (half of the declared range is 1), and slopes and
+offsets of its two lines, `middle` and `clip`, in units of the estimate, made of public and released numbers.
+Scores are rounded to whole parts of 2^-18, so that sums are exact.
+
+In: private treatments and outcomes; covariates are public. Out: both sums, in parts of the clip and of its
+square; effect and standard error follow from them by public arithmetic, which is post-processing.
+
+Why it is right: a replaced pair moves one score within [-1, 1]. For d = ``|v - v'|`` both sums together
+change by at most d (1 + c (2 - d)), which is at most m = 2 for c = 1/2 (one score a row). With a score for
+every arm's mean, which is zero in the rows of other arms, two scores may change: m = 5/2 for c = 1/4. Noise
+is calibrated to m; scores may be any function of the pair and of released numbers.
+
+Proof: `rows/pairs/pair_scores.proof.md`. Privacy does not depend on `SCORE_BITS` or on where scores are cut.
 """
 
 # Proof: pair_scores.proof.md

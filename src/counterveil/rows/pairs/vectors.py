@@ -1,11 +1,18 @@
-"""Public vectors of whole numbers that private treatments and outcomes are multiplied by.
+"""Public vectors of whole numbers, made of covariates, that multiply private treatments and outcomes.
 
     q_i = rint(2^16 w_i s z_i),    length = max_i |q_i| / 2^16, rounded up,
 
-with features z_i and a weight w_i <= 1 of every row, and scales s of the features. All of them are made of
-public covariates. Sums with private numbers move in proportion to the longest vector, so that rows longer
-than rows are on average get a smaller weight. The length is that of the whole numbers that are summed, in
-exact arithmetic: whatever a processor makes of z, w and s, the bound holds.
+with the features z_i of row i and its weight w_i <= 1, and scales s of the features (products by entry).
+
+In: features of public covariates and scales. Out: q_i, and `length`, to which the noise of sums of q_i times
+private numbers is calibrated; neither has units.
+
+Why it is right: a replaced row moves a sum of q_i times private numbers in proportion to ``|q_i|``, so its
+noise is in proportion to the longest one. Rows longer than the root mean square that scales stand for get a
+smaller weight, which keeps the longest short. The length is that of the whole numbers that are summed, in
+exact arithmetic: whatever a processor makes of z, w and s in floating point, the bound holds.
+
+Proof: `rows/pairs/pair_moments.proof.md`. Privacy does not depend on the 16 fractional bits.
 """
 
 # Proof: pair_moments.proof.md

@@ -1,7 +1,20 @@
-"""Sums over strata of effects with bounded weights, where whole records are private.
+"""Released sums over strata of mean differences with bounded weights; all of a person's record is private.
 
-With h = min(t + c, w t, w c) (ATE) no outcome counts more than w times, so that every sensitivity is a
-public constant.
+    effect = (1/N) sum h (mean_1 - mean_0),    weight = (1/N) sum h,
+    variance = (1/N^2) sum h^2 (v_1/t + v_0/c),
+
+over strata with t treated and c control rows, N the number of all rows, mean_a and v_a the mean and unbiased
+variance of outcomes in arm a (1 the treated), and h the people that a stratum speaks for:
+h = min(t + c, w t, w c) (ATE), min(t, w c) (ATT), min(c, w t) (ATC), with a public limit w.
+
+In: private rows counted by stratum and arm. Out: effect in units of the outcome, weight in parts of all rows,
+variance in squared units, each with noise. The estimate is effect / weight, which is post-processing.
+
+Why it is right: by the limit no outcome counts more than w times, however few rows an arm of a stratum has.
+So a replaced row moves the three sums by constants of w, B (width of the outcome's range) and N alone:
+2 w B / N for the effect, w / N for the weight, plus rounding.
+
+Proof: `rows/strata/bounded_strata.proof.md`.
 """
 
 # Proof: bounded_strata.proof.md

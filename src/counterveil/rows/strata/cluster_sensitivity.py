@@ -1,7 +1,14 @@
 """How far one replaced row can move the counts and the centred sums of outcomes by cluster and arm.
 
-A row leaves one cell and enters another: counts change by 1 in both. Centred at the middle of their range of width B,
-outcomes are at most B / 2 in size, so that sums change by B altogether. Numbers are rows, and units of the outcome.
+    counts:  2 rows,        centred sums:  B units of the outcome,
+
+as sums of absolute changes over all cells, with B the width of the outcome's range. Noise of these scales
+over epsilon on every cell is epsilon-differentially private.
+
+Why it is right: a row leaves one cell and enters another, so counts change by 1 in both. Centred at the
+middle of their range, outcomes are at most B / 2 in size, so that sums change by B altogether.
+
+Proof: `rows/strata/cluster_cells.proof.md`.
 """
 
 from __future__ import annotations

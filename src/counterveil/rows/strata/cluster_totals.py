@@ -1,9 +1,18 @@
-"""Counts and centred sums of outcomes by cluster and arm, where everything about a person is private.
+"""Released counts and centred sums of outcomes by cluster and arm, where whole records are private.
 
-    N_g = rows of cell g,    S_g = sum over them of (y - B/2),
+    N_g = rows of cell g,    S_g = sum over them of (y - middle of the range),
 
-with a cell for each pair of cluster and arm, or for each cluster where whole clusters were assigned. A
-person is in one cell, so that noise on every cell costs no more than noise on one.
+with a cell for each pair of cluster and arm, or for each cluster where whole clusters were assigned, and in
+each of several groups of people where effects by group are asked for.
+
+In: private rows (cluster, arm, outcome of each person); which clusters there are is public. Out: N_g in rows
+and S_g in units of the outcome, with Laplace noise on every cell. Means by arm, effect and cluster-robust
+errors are made of these alone, which is post-processing.
+
+Why it is right: a person is in one cell, so that a replaced row moves all counts together by at most 2 and
+all sums by at most B, the width of the outcome's range: noise on every cell costs no more than noise on one.
+
+Proof: `rows/strata/cluster_cells.proof.md`.
 """
 
 # Proof: cluster_cells.proof.md

@@ -1,8 +1,19 @@
 """Rows counted before anything is released: by stratum and arm, and by bins of a numeric covariate.
 
-What cannot be read or does not fit the study is refused while they are counted, before budget is reserved.
-The counts stay in handles of which estimators see what is public alone: the number of rows, and with
-outcomes alone private the counts.
+    by stratum x and arm a:  n_xa, sum of y, sum of y^2;    by bin j of a covariate:  N_j rows,
+
+with outcomes y in whole steps of their range (2^24 of them).
+
+In: private rows, and strata or bins that are public. Out: handles that hold the exact counts. Estimators see
+of them what is public alone: the number of rows, and with outcomes alone private the counts by stratum; other
+readings raise the refusal CV-P851. `BinnedRows.release` returns noisy counts of bins.
+
+Why it is right: counting first means that what cannot be read or does not fit the study is refused before
+privacy budget is reserved. Of bins, a replaced row moves one count down and one up by 1, so that Laplace
+noise is calibrated to 2.
+
+Proof: `rows/histogram.proof.md` for released bins; what is released of strata is proved on
+`rows/strata/bounded_strata.proof.md` and `rows/strata/strata_outcome.proof.md`.
 """
 
 from __future__ import annotations

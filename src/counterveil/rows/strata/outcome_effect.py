@@ -1,9 +1,19 @@
-"""The effect, and the means of both arms, over strata of public counts, where outcomes alone are private.
+"""Released stratified effect, or the means of both arms, where counts are public and outcomes alone private.
 
-    effect = (1/H) sum h (mean_1 - mean_0),    H = sum h,
+    effect = (1/H) sum h (mean_1 - mean_0),    variance = (1/H^2) sum h^2 (v_1/t + v_0/c),    H = sum h,
 
-with public weights h of strata, in units of the outcome. One outcome is in one arm of one stratum, with m rows: it
-moves the effect by the width of the range times h / (m H) at most (`outcome_sensitivity.py`).
+over strata with t treated and c control rows, mean_a and v_a the mean and unbiased variance of outcomes in
+arm a (1 the treated), and public weights h, in people.
+
+In: private outcomes added up by stratum and arm. Out: effect (or each arm's mean less the lower end of the
+range) in units of the outcome, and variance in squared ones, each with noise.
+
+Why it is right: one outcome is in one arm of one stratum, with m rows, and has the coefficient h / (m H): it
+moves the effect by at most the width of the range times the largest of these, and the variance by at most the
+square of that (`outcome_sensitivity.py`). It is in one arm, so both means are released for the price of one
+(`session/parallel.proof.md`).
+
+Proof: `rows/strata/strata_outcome.proof.md`.
 """
 
 # Proof: strata_outcome.proof.md

@@ -1,7 +1,17 @@
 """How far one outcome can move the stratified effect, the mean of an arm over strata, and their variances.
 
-Everything but outcomes is public: the weights h of strata, their sum H and the rows m of every arm. One
-outcome has the coefficient h / (m H) in the effect, of which the largest decides.
+    effect:  B w / H,    variance:  (B w / H)^2,    w = max over arms of strata of h / m,    H = sum h,
+
+with B the width of the outcome's range, public weights h of strata and m the rows of an arm in a stratum; in
+units of the outcome and in squared ones. For one arm's mean w is the maximum over that arm alone.
+
+In: public counts and weights. Out: bounds, as exact fractions, to which noise is calibrated.
+
+Why it is right: everything but outcomes is public, and one outcome has the coefficient h / (m H) in the
+effect, of which the largest decides; only its own arm's part of the variance moves. Sums are computed in
+doubles, and the bounds are raised by twice what rounding may add (`_ROUNDING`, derived in `statistics.py`).
+
+Proof: `rows/strata/strata_outcome.proof.md`.
 """
 
 from __future__ import annotations

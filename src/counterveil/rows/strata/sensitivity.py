@@ -1,8 +1,19 @@
-"""How far one replaced row can move the stratified effect and its parts, with weights up to a limit.
+"""How far one replaced row can move the stratified effect and its parts, with weights up to a limit w.
 
-With t treated and c control rows in a stratum, n = t + c, its effect speaks for h = min(n, w t, w c) people
-(ATE), min(t, w c) (ATT) or min(c, w t) (ATC): a person's outcome counts at most w times. Units are widths B
-of the outcome's range.
+    F = sum h (mean_1 - mean_0):  2 w B,    H = sum h:  w people,    V = sum h^2 (v_1/t + v_0/c):  C(w) B^2,
+
+over strata with t treated and c control rows, n = t + c, means and unbiased variances v_a of outcomes in
+arm a, and B the width of the outcome's range. A stratum's effect speaks for h = min(n, w t, w c) people
+(ATE), min(t, w c) (ATT) or min(c, w t) (ATC). C(w) is `largest_gain` + `largest_loss`, and every bound is
+raised by what rounding in doubles may add.
+
+In: the public limit w, number of rows and estimand. Out: the bounds to which noise is calibrated.
+
+Why it is right: a person's outcome counts at most w times, by the minimum in h, so that bounds are constants
+whatever the counts are. A replaced row is one removed and one inserted; C adds the most that an inserted row
+can add to V and the most that it can take from it.
+
+Proof: `rows/strata/bounded_strata.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,17 @@
-"""Sums over strata of private outcomes, from counts and sums by stratum and arm.
+"""Exact sums over strata of private outcomes: stratified effects and their variances, before noise is added.
 
-Notation: a stratum has t treated and c control rows, n = t + c; only strata with both arms count unless said
-otherwise. Its weight h is that of `numerics/strata.py`, at most n.
+    effect_sum = sum h (mean_1 - mean_0),    bounded_variance = sum h^2 (v_1/t + v_0/c),
 
-Only correctly rounded operations are used on doubles and sums are exact before their one rounding
-(`math.fsum`), so that every platform finds the same bits. With outcomes in [0, 2**24] steps and N rows, a
+over strata with t treated and c control rows, n = t + c, mean_a and v_a the mean and unbiased variance of
+outcomes in arm a; only strata with both arms count unless said otherwise. The weight h, in people, is that of
+`numerics/strata.py`, at most n. An arm of one row has an unknown variance and stands with a quarter of the
+squared range, the most that a variance can be.
+
+In: counts, sums and sums of squares of outcomes by stratum and arm, in whole steps of {0, ..., 2^24}. Out:
+the sums in steps and squared steps, as exact fractions; noise is added where they are released.
+
+Why it is right: only correctly rounded operations are used on doubles and sums are exact before their one
+rounding (`math.fsum`), so that every platform finds the same bits. With N rows and a limit w of weights, a
 result is off by less than ROUNDING times
 
 - N rows for `weight_sum`, N ranges for `effect_sum`, N squared ranges for `pooled_squares`,
@@ -15,6 +22,9 @@ n; a mean has two and a difference of means is at most one range, so effects are
 squares around its mean are off by 6 u m squared ranges and m/(m-1) is at most 2, so Q is off by 13 u N. A
 squared weight has 7 roundings, so a cell's part of a variance is off by 16 u m (h/m)^2; the m add up to N,
 the h^2 (1/t + 1/c) to at most 2 N^2.
+
+How far a row moves these sums: `rows/strata/bounded_strata.proof.md` (whole records private) and
+`rows/strata/strata_outcome.proof.md` (outcomes alone).
 """
 
 from __future__ import annotations
