@@ -1,2 +1,1 @@
-"""Linear forms of private outcomes with public weights: difference in means, matching, weighting, arm means.
-"""
+"""Linear forms of private outcomes with public weights: difference in means, matching, weighting, arm means."""
