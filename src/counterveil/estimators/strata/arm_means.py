@@ -2,21 +2,23 @@
 
     mean_a = sum_s h_s ybar_as / H,    variance_a = sum_s h_s^2 v_as / m_as / H^2,    H = sum_s h_s,
 
-with ybar_as, v_as and m_as the mean outcome, the sample variance and the number of rows of arm a in stratum s.
-The weight h_s says for how many people a stratum speaks. With t treated and c controls in it and the public limit
-w (`strata.limit`: how often one person's outcome may count at most) it is
+with ybar_as, v_as and m_as the mean outcome, the sample variance and the number of rows of arm a in stratum
+s. The weight h_s says for how many people a stratum speaks. With t treated and c controls in it and the
+public limit w (`strata.limit`: how often one person's outcome may count at most) it is
 
-    h_s = min(t + c, w t, w c) (ATE),    min(t, w c) (ATT),    min(c, w t) (ATC),    0 where an arm is missing.
+    h_s = min(t + c, w t, w c) (ATE),    min(t, w c) (ATT),    min(c, w t) (ATC),
 
-This is direct standardisation, or subclassification on covariates (Cochran 1968) [1]_: within strata the arms are
-compared as in a trial, and both are weighted to the same people. In: public strata, treatments, counts and
-weights; private outcomes. Released, with noise: either mean measured from the lower end `low` of the declared
-range, which is added back, in units of the outcome, and its variance in squared units. Out: both means with their
-errors, from which the measure and its interval are made.
+and 0 where an arm is missing.
 
-Privacy: one outcome is in one arm of one stratum. It moves that arm's mean by at most (width of the range) times
-the largest h_s / (m_as H), and the other arm not at all. Proof: `rows/strata/strata_outcome.proof.md` ("each arm
-by itself"). As an outcome moves one arm alone, both arms' means are released for the price of one:
+This is direct standardisation, or subclassification on covariates (Cochran 1968) [1]_: within strata the arms
+are compared as in a trial, and both are weighted to the same people. In: public strata, treatments, counts
+and weights; private outcomes. Released, with noise: either mean measured from the lower end `low` of the
+declared range, which is added back, in units of the outcome, and its variance in squared units. Out: both
+means with their errors, from which the measure and its interval are made.
+
+Privacy: one outcome is in one arm of one stratum. It moves that arm's mean by at most (width of the range)
+times the largest h_s / (m_as H), and the other arm not at all. Proof: `rows/strata/strata_outcome.proof.md`
+("each arm by itself"). As an outcome moves one arm alone, both arms' means are released for the price of one:
 `session/parallel.proof.md`.
 
 References

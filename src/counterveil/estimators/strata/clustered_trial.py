@@ -1,4 +1,4 @@
-"""Effect in a trial of clusters where whole records are private: from noisy counts and sums by cluster and arm.
+"""Effect in a trial of clusters where whole records are private: from noisy counts and sums by cell.
 
 With released counts N_g of people and sums S_g of outcomes by cell of cluster and arm, the mean of arm a is
 M_a = sum S / sum N over its cells, and the effect is M_1 - M_0. Its error is clustered,
@@ -8,13 +8,14 @@ M_a = sum S / sum N over its cells, and the effect is M_1 - M_0. Its error is cl
 over clusters g, with G_a the number of clusters of arm a. The sum of u^2 holds the noise too, which is drawn
 cell by cell, like what people of a cluster have in common.
 
-In: a public list of clusters; private people, whose cluster is private too. Sums are of outcomes centred on the
-middle of the declared range, where the noise of counts matters little. Out: the effect in units of the outcome,
-with t intervals whose degrees of freedom follow from released counts (Satterthwaite). Lineage: ratio means with
-a variance between clusters (Liang and Zeger 1986) [1]_.
+In: a public list of clusters; private people, whose cluster is private too. Sums are of outcomes centred on
+the middle of the declared range, where the noise of counts matters little. Out: the effect in units of the
+outcome, with t intervals whose degrees of freedom follow from released counts (Satterthwaite). Lineage: ratio
+means with a variance between clusters (Liang and Zeger 1986) [1]_.
 
-Proof: `rows/strata/cluster_cells.proof.md`, how far one replaced person moves all counts and sums. Budget parts,
-limits on noise and the supposed correlation steer errors and refusals; privacy does not depend on them.
+Proof: `rows/strata/cluster_cells.proof.md`, how far one replaced person moves all counts and sums. Budget
+parts, limits on noise and the supposed correlation steer errors and refusals; privacy does not depend on
+them.
 
 References
 ----------

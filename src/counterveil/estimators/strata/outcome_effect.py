@@ -1,15 +1,17 @@
-"""Effect by exact matching on strata where only outcomes are private: strata, treatments and counts are public.
+"""Effect by exact matching on strata where only outcomes are private; treatments and counts are public.
 
     effect = (1/H) sum h (mean_1 - mean_0),    variance = (1/H^2) sum h^2 (v_1/t + v_0/c),    H = sum h,
 
-over strata with rows of both arms, t treated and c controls, with the arms' mean outcomes mean_1 and mean_0 and
-sample variances v_1 and v_0. The public weight h says for how many people a stratum speaks, in people: with the
-limit w on how often one outcome counts it is min(t + c, w t, w c) for the average effect of everyone.
+over strata with rows of both arms, t treated and c controls, with the arms' mean outcomes mean_1 and mean_0
+and sample variances v_1 and v_0. The public weight h says for how many people a stratum speaks, in people:
+with the limit w on how often one outcome counts it is min(t + c, w t, w c) for the average effect of
+everyone.
 
-In: public strata and counts; private outcomes. Out: effect and variance with their noise, in units of the outcome
-and in squared ones. Right because within strata the arms are compared like those of a trial (subclassification,
-Cochran 1968 [1]_). One outcome has the coefficient h / (m H) in the effect, m being the rows of its arm and
-stratum, so that the largest of them bounds what it moves. Proof: `rows/strata/strata_outcome.proof.md`.
+In: public strata and counts; private outcomes. Out: effect and variance with their noise, in units of the
+outcome and in squared ones. Right because within strata the arms are compared like those of a trial
+(subclassification, Cochran 1968 [1]_). One outcome has the coefficient h / (m H) in the effect, m being the
+rows of its arm and stratum, so that the largest of them bounds what it moves. Proof:
+`rows/strata/strata_outcome.proof.md`.
 
 References
 ----------
