@@ -8,8 +8,7 @@ each without what those before it explain, and at mean square one (white):
 In: public covariates alone. Out: z (n, p), without units; a scale for each feature, which says how the noise
 of a released sum is shared among features; and a weight for each row, less for rows whose scaled features are
 longer than average. The longest weighted row bounds what a replaced pair moves:
-`rows/pairs/pair_moments.proof.md`. White features make noise of one size on every sum the error of
-coefficients that are comparable and nearly independent. Which sets are used is chosen by `budget.py`.
+`rows/pairs/pair_moments.proof.md`. Which sets are used is chosen by `budget.py`.
 
 Numbers of this module were set on designs of `experiments/third_level`; privacy does not depend on them.
 """

@@ -1,5 +1,4 @@
-"""Limits of what is chosen for private pairs: parts of the budget, propensities, clips, and the least noise
-they leave.
+"""Limits of choices for private pairs: budget parts, propensities, clips, and the least noise they leave.
 
 A replaced pair moves a mean of clipped scores by 2 clip / n. Clips that are compared go `OCTAVES` octaves
 (halvings) down from `WIDEST` times the largest score, and some row's weight is at least `_LEAST_WEIGHT`; so

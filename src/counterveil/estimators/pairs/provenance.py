@@ -1,5 +1,4 @@
-"""What every answer about private pairs says of itself: releases, proofs, assumptions, what it does not
-cover.
+"""What answers about private pairs say of themselves: releases, proofs, assumptions, what is not covered.
 
 In: the study and the plan, which names the releases and the part of the budget that each pays. Out: facts of
 an answer. Its proof pages are `rows/histogram.proof.md` for the place of outcomes, where one is searched,
