@@ -1,4 +1,4 @@
-"""How much of what was measured before is taken off an outcome (CUPED), chosen from released moments.
+"""How much of what was measured before is taken off an outcome, chosen from released moments.
 
 The outcome y becomes y - s x, with x the same quantity measured before treatment. The slope s, between 0 and
 1 in sixteenths, minimises what the squared length of the interval is expected to be,
@@ -11,7 +11,8 @@ the variance of the outcome's noise: taking s x off makes its range 1 + s times 
 of the outcome's range, variances in its squares.
 
 In: private outcomes and earlier numbers, whose means and mean products are released here. Out: outcomes with
-their slopes. An effect stays unbiased whatever s is in a trial, as treatment does not change x. Proof of the
+their slopes. The effect that is
+estimated is the same whatever s is, as treatment does not change x. Proof of the
 bounds: `rows/earlier_values.proof.md`; the choice of s is post-processing.
 """
 

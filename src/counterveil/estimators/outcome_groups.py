@@ -1,5 +1,4 @@
-"""Effects of groups where only outcomes are private: a linear estimate in every group, each with the whole
-budget.
+"""Effects of groups where only outcomes are private: a linear estimate in each, each with the whole budget.
 
     effect of group g = sum over rows i of g of c_i y_i,
 

@@ -13,8 +13,9 @@ models, the part of models is made larger by the number of cells, the most that 
 
 References
 ----------
-.. [1] Yadlowsky, S., Fleming, S., Shah, N., Brunskill, E. and Wager, S. (2025). Evaluating treatment prioritization
-   rules via rank-weighted average treatment effects. Journal of the American Statistical Association 120, 38-51.
+.. [1] Yadlowsky, S., Fleming, S., Shah, N., Brunskill, E. and Wager, S. (2025). Evaluating treatment
+   prioritization rules via rank-weighted average treatment effects. Journal of the American Statistical
+   Association 120, 38-51.
 """
 
 from __future__ import annotations

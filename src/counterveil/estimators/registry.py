@@ -1,7 +1,6 @@
-"""Every method of the package, in one table: question, name, and for each level of protection how it is
-prepared.
+"""The table of all methods: question, name, and for each level of protection how it is prepared.
 
-In: a question ("ate", "quantiles", ...), the name of a method and the level at which rows are protected (an
+In: a question, the name of a method and the level at which rows are protected (an
 outcome, treatment and outcome together, or the whole record). Out: the function that prepares the method,
 that is, looks at public numbers and plans what is released. No formula and no row is here; proofs are those
 of the methods.
