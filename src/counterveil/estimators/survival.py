@@ -1,7 +1,8 @@
 """Survival of both arms from noisy tables of events by time cell.
 
 A table counts, for each arm, events and censorings in cells of time; the curve is the product over cells of
-one minus events over people at risk. Of everyone, by strata, or with public weights. Strata are standardised,
+one minus events over people at risk (Kaplan and Meier 1958). Of everyone, by strata, or with public weights.
+Strata are standardised,
 
     S_a(t) = sum_s (n_s / n) S_as(t),
 

@@ -5,10 +5,9 @@ intervals of an arm's curve, sampling, noise and bias of grouping together (`exp
 probabilities), for people of whom the part 0.4 has the event and 0.3 is censored, evenly up to the horizon.
 Out: a `TableRelease`, the form, the parts of cells and the plan, which names the release and what it pays.
 
-The noise of counts adds up along
-a curve; that of running sums grows about like the logarithm of the number of cells
-(`numerics/running_sums.py`). What a row moves in either
-form is proved in `rows/time_tables.proof.md`; privacy does not depend on what is supposed of people.
+The noise of counts adds up along a curve; that of running sums grows about like the logarithm of the number
+of cells (`numerics/running_sums.py`). What a row moves in either form is proved in
+`rows/time_tables.proof.md`; privacy does not depend on what is supposed of people.
 """
 
 from __future__ import annotations
