@@ -7,8 +7,9 @@ Among the columns is an indicator of each site but the first, so that a regressi
 sites. In: released moments with their noise. Out: moments of all sites, with the standard deviation of their
 noise, in products of the columns' units.
 
-Means of products over all rows are exactly this average, whatever sites differ in; noise is independent
-between sites. All of it is post-processing: `inference/pooling.proof.md`.
+Columns of sites are first brought to those of the first site (a linear map, `_summed`); means of products
+over all rows are then exactly this average, whatever sites differ in; noise is independent between sites. All
+of it is post-processing: `inference/pooling.proof.md`.
 """
 
 from __future__ import annotations
