@@ -2,9 +2,10 @@
 
     mean_a = sum_s h_s ybar_as / H,    variance_a = sum_s h_s^2 v_as / m_as / H^2,    H = sum_s h_s,
 
-with ybar_as, v_as and m_as the mean outcome, the sample variance and the number of rows of arm a in stratum
-s. The weight h_s says for how many people a stratum speaks. With t treated and c controls in it and the
-public limit w (`strata.limit`: how often one person's outcome may count at most) it is
+with ybar_as, v_as and m_as the mean outcome, the sample variance and the number of rows of arm a in stratum s
+(for one row v_as is a quarter of the squared range). The weight h_s says for how many people a stratum
+speaks. With t treated and c controls in it and the public limit w (`strata.limit`: how often one person's
+outcome may count at most) it is
 
     h_s = min(t + c, w t, w c) (ATE),    min(t, w c) (ATT),    min(c, w t) (ATC),
 

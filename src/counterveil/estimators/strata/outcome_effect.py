@@ -3,9 +3,9 @@
     effect = (1/H) sum h (mean_1 - mean_0),    variance = (1/H^2) sum h^2 (v_1/t + v_0/c),    H = sum h,
 
 over strata with rows of both arms, t treated and c controls, with the arms' mean outcomes mean_1 and mean_0
-and sample variances v_1 and v_0. The public weight h says for how many people a stratum speaks, in people:
-with the limit w on how often one outcome counts it is min(t + c, w t, w c) for the average effect of
-everyone.
+and sample variances v_1 and v_0 (of one row: a quarter of the squared range). The public weight h says for
+how many people a stratum speaks, in people: with the limit w on how often one outcome counts it is min(t + c,
+w t, w c) for the average effect of everyone.
 
 In: public strata and counts; private outcomes. Out: effect and variance with their noise, in units of the
 outcome and in squared ones. Right because within strata the arms are compared like those of a trial
