@@ -78,8 +78,9 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
         means = []
         uncertainties = []
         for bounds, (mean, variance) in zip(arms, sums.release(gate, strata.counted), strict=True):
-            # A sample variance is at most half a squared range (that of two rows), and h^2 / m at most h times the
-            # largest h / m (`bounds.weight`; m: the arm's rows in the stratum), so that the sum is at most this.
+            # A sample variance is at most half a squared range (that of two rows), and h^2 / m at most h
+            # times the largest h / m (`bounds.weight`; m: the arm's rows in the stratum), so that the sum is
+            # at most this.
             cap = float(bounds.weight * width**2 / (2 * strata.total))
             means.append(float(mean))
             uncertainties.append(Uncertainty(mean.noise, float(variance), cap, variance.noise))

@@ -56,8 +56,8 @@ def stratified_outcome(public: PublicData, question: Question) -> Prepared[Resul
 
     def estimate(gate: Gate) -> Facts:
         effect, variance = contrast.release(gate, strata.counted)
-        # A sample variance is at most half a squared range (that of two rows), and h^2 / m at most h times the
-        # largest h / m (`bounds.weight`; m: the arm's rows in the stratum); there are two arms.
+        # A sample variance is at most half a squared range (that of two rows), and h^2 / m at most h times
+        # the largest h / m (`bounds.weight`; m: the arm's rows in the stratum); there are two arms.
         cap = float(bounds.weight * width**2 / strata.total)
         plain = Uncertainty(effect.noise, float(variance), cap, variance.noise)
         details = strata.details(question.estimand, bounds)
