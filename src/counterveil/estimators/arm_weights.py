@@ -1,7 +1,17 @@
 """Public balancing weights of both arms, for tables of times and counts of outcomes.
 
-Outcomes alone are private. Each arm is weighted towards everybody's covariates. Weights are divided by
-the largest of their arm, so that a row moves a table by as much as without weights.
+Outcomes alone are private: covariates and treatments are public, and so are all weights. Each arm a is
+weighted so that its weighted covariate means come near those of everybody,
+
+    sum over i in a of w_i x_i / sum over i in a of w_i = about mean of x.
+
+In: public covariates, treatments and, if declared, propensities; the variance of the noise that weights are
+traded off against. Out: weights of every row of an arm in whole units, of which the largest counts as 1, and
+the imbalance that they leave, in standard deviations of the covariates.
+
+Since no weight is above 1, a row moves a weighted table by no more than an unweighted one:
+`rows/distribution.proof.md` for counts of outcomes, `rows/time_tables.proof.md` for times. `_EXPLAINED`
+supposes how much covariates explain and sets lengths of intervals; privacy does not depend on it.
 """
 
 from __future__ import annotations

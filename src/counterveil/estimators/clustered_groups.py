@@ -1,8 +1,14 @@
 """Effects of private groups in a trial of public clusters: counts and sums by group, cluster and arm.
 
-In every group the effect is the difference of the arms' ratio means, sum S / sum N over clusters, in units of the
-outcome, with the standard error by cluster of `strata/clustered_trial.py`. A person is in one cell of group, cluster
-and arm, so that all groups cost what one does (`rows/strata/cluster_cells.proof.md`).
+    effect of a group = sum S / sum N over treated clusters - sum S / sum N over control clusters,
+
+with N the released count of people and S the released sum of outcomes in a cell of group, cluster and arm; in
+units of the outcome, with the standard error by cluster of `strata/clustered_trial.py` (Liang and Zeger
+1986). In: private people, whose group, cluster, arm and outcome are private; public lists of groups and
+clusters. Out: an effect for every group and its noisy number of people.
+
+A person is in one cell, so that a replaced one moves two cells at most and all groups cost what one does.
+Proof: `rows/strata/cluster_cells.proof.md`.
 """
 
 from __future__ import annotations

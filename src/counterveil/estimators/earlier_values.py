@@ -1,13 +1,19 @@
 """How much of what was measured before is taken off an outcome, chosen from released moments.
 
-The slope s of an outcome minimises what the squared length of its interval is expected to be,
+The outcome y becomes y - s x, with x the same quantity measured before treatment. The slope s, between 0 and
+1 in sixteenths, minimises what the squared length of the interval is expected to be,
 
     squares (s^2 v - 2 s c) + noise (1 + s)^2,
 
 with v the released variance of the earlier number, c its covariance with the outcome less one standard
 deviation of that covariance's noise, `squares` the sum of squared coefficients of the comparison, and `noise`
 the variance of the outcome's noise: taking s x off makes its range 1 + s times as wide. Numbers are in units
-of the outcome's range.
+of the outcome's range, variances in its squares.
+
+In: private outcomes and earlier numbers, whose means and mean products are released here. Out: outcomes with
+their slopes. The effect that is
+estimated is the same whatever s is, as treatment does not change x. Proof of the
+bounds: `rows/earlier_values.proof.md`; the choice of s is post-processing.
 """
 
 from __future__ import annotations

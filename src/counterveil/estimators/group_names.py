@@ -1,4 +1,8 @@
-"""What the groups of a layout of covariates are called."""
+"""Names of the groups that a public layout of covariates makes, such as ``age in [20, 40), sex=f``.
+
+In: the public layout (names, declared ranges with cut points, declared labels). Out: one name for each group,
+in the order of groups' numbers. Nothing private is read.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,14 @@
 """What a method of estimation is: from public numbers to a plan of releases, and from these to an estimate.
 
 A method sees two things, in turn. First what is public of the rows (`PublicData`) and the question: from
-these it decides what to release, with which bounds and for which parts of the budget. Then what was released:
-numbers with noise whose distribution is known. It never sees a private row or an exact sum.
+these it decides what to release, with which bounds, and for which parts of the privacy budget (the *plan*).
+The result is a `Prepared`. Then, at the *gate*, which adds the noise and lets each planned release through
+once, it receives released numbers whose noise has a known distribution, and makes the estimate and its error
+of them.
+
+A method never sees a private row or an exact sum: what is summed of rows, and how far one row moves it, is
+declared in `rows` and proved on the pages that `Prepared.pages` names. Everything after the gate is
+post-processing, so that a mistake in an estimate cannot cost privacy.
 """
 
 from __future__ import annotations

@@ -1,9 +1,20 @@
-"""Cells in which outcomes are counted, and the plan that pays for it.
+"""Cells in which outcomes are counted for distribution functions, and the plan that pays for the counts.
 
-Cells are declared, even, or where outcomes were found to lie. More cells show more of a distribution and
-add more noise to each of its points. Where none are declared, their number is that of the shortest
-expected interval of a distribution function at its middle, for normal outcomes of a supposed standard
-deviation. Privacy does not depend on what is supposed. Edges are in units of the outcome.
+Cells are declared, even over the outcome's range, or where outcomes were found to lie (two earlier releases).
+More cells show more of a distribution and add more noise to each of its points: with J cells, noise of
+standard deviation s on each count and m people an arm, the variance of a distribution function at its middle
+is about
+
+    1 / (4 m) + s^2 J / (4 m^2),
+
+beside a bias of linear interpolation within cells that falls with 1 / J^2 (`expected_length`). Where no cells
+are declared, J is that of the shortest expected interval for normal outcomes of a supposed standard
+deviation.
+
+In: the declared range, numbers of rows, the budget. Out: edges in units of the outcome, and a plan, which
+names the releases and the part of the budget that each pays. Proof of what counts cost:
+`rows/distribution.proof.md`, also for a place that is found first. Privacy does not depend on what is
+supposed.
 """
 
 from __future__ import annotations

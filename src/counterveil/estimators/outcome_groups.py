@@ -1,8 +1,15 @@
-"""Effects of groups where only outcomes are private: a linear estimate in every group, each with the whole budget.
+"""Effects of groups where only outcomes are private: a linear estimate in each, each with the whole budget.
 
-Who is in which group and in which arm is public, so that an outcome moves the numbers of one group alone. The effect of
-a group is its difference in means, or a weighted or matched sum of its outcomes; in trials of clusters its error is
-that of clusters.
+    effect of group g = sum over rows i of g of c_i y_i,
+
+with public coefficients c_i: those of the difference of the arms' means, of weighting or of matching. In:
+public groups, arms and covariates; private outcomes. Out: for every group an effect in units of the outcome
+with its noise, and its error; in trials of clusters the error is that of clusters.
+
+Who is in which group is public, so that a changed outcome moves the numbers of one group alone: every group
+may spend the whole budget (`session/branches.proof.md`). What an outcome moves within its group is in
+`rows/linear/difference_in_means.proof.md` or `rows/linear/linear_estimate.proof.md`; of the errors, in
+`rows/linear/clustered_error.proof.md` and `rows/linear/residual_variance.proof.md`.
 """
 
 from __future__ import annotations

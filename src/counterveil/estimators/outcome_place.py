@@ -1,9 +1,19 @@
 """Where outcomes lie and how far from their centre, concluded from two noisy histograms of them alone.
 
-The first histogram counts outcomes in cells of their declared range and shows their centre; the second counts
-them by their distance from that centre, in octaves (`rows/outcome_histograms.py`). Everything here is made of
-released counts. The constants say how noisy counts are read, and set lengths of intervals; privacy does not
-depend on them.
+The first histogram counts outcomes in cells of their declared range; its median is their centre. The second
+counts them by their distance from that centre, in octaves (each reaches twice as far as the one before,
+`rows/outcome_histograms.py`). With p_k the share of octave k and d_k how far from the centre its outcomes
+lie,
+
+    sd^2 = sum_k p_k d_k^2,    half-width of the place = 1.5 sd.
+
+In: noisy counts, the standard deviation of their noise and the public number of people. Out: a `Spread`:
+centre and half-width in whole steps of the declared range (2^24 of them), distances and sd in halves of the
+range, shares, and shares that noise may hide farther off.
+
+A row moves a histogram by at most 2, as it leaves one cell and enters another: `rows/histogram.proof.md`. All
+else is post-processing: the constants say how noisy counts are read and set lengths of intervals, and privacy
+does not depend on them.
 """
 
 from __future__ import annotations

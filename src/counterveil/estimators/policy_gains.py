@@ -1,13 +1,21 @@
 """What a public rule of treatment gains, and the curve of gains along a ranking, from effects of cells.
 
-With D the effect of a person less the cost of treatment, the gain of treating the cells with flags w is
-sum_k w_k E[D 1{cell k}], per person of everybody. Areas under the curve of gains over shares of people treated are the
-same with other weights [1]_.
+    gain = sum_k w_k E[D 1{cell k}],    D = effect of a person - cost of treatment,
+
+per person of everybody, in units of the outcome, with w_k = 1 for cells that are treated. Three gains follow
+(over nobody, over everybody, of everybody over nobody); areas under the curve of gains over shares of people
+treated (Qini, AUTOC) are the same sum with other weights (Yadlowsky et al. 2025) [1]_.
+
+In: effects of disjoint cells of people with their errors, sizes of the cells, the cost. Out: gains, shares
+and areas with errors, noise included. All of it is post-processing of released effects: nothing is spent, and
+privacy is that of the effects. Errors of cells are added as independent ones; where cells share fitted
+models, the part of models is made larger by the number of cells, the most that dependence can do.
 
 References
 ----------
-.. [1] Yadlowsky, S., Fleming, S., Shah, N., Brunskill, E. and Wager, S. (2025). Evaluating treatment prioritization
-   rules via rank-weighted average treatment effects. Journal of the American Statistical Association 120, 38-51.
+.. [1] Yadlowsky, S., Fleming, S., Shah, N., Brunskill, E. and Wager, S. (2025). Evaluating treatment
+   prioritization rules via rank-weighted average treatment effects. Journal of the American Statistical
+   Association 120, 38-51.
 """
 
 from __future__ import annotations

@@ -1,7 +1,16 @@
 """Ranges and labels of columns that nobody described, from noisy counts, and how many rows that takes.
 
-A range is the least one of a public grid that holds every cell which noise alone hardly fills, in units of
-the column. All numbers here are public or released.
+A cell of a public grid counts as occupied where its noisy count exceeds
+
+    b ln(K / (2 p)),    b = 2 / epsilon,
+
+with K the cells of the grid and p = 0.05 the chance that Laplace noise of scale b lifts any empty cell so
+far. The range is the least one of the grid that holds all occupied cells, in units of the column. A cell with
+so many rows and b ln(1 / (2 * 0.05)) more is found with probability 0.95; labels are found likewise above the
+threshold of `mechanisms/stable_histogram.proof.md`.
+
+In: released counts, epsilon and delta. Out: ranges, numbers of rows and the least epsilon. All is
+post-processing of counts that `rows/histogram.proof.md` bounds; privacy does not depend on the two chances.
 """
 
 from __future__ import annotations

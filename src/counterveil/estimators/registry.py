@@ -1,7 +1,12 @@
-"""Every method of the package, in one table: question, name, and for each level of protection how it is prepared.
+"""The table of all methods: question, name, and for each level of protection how it is prepared.
 
-A row is all that a new method needs beside its module, its proof and its test: questions, plans, sites, the
-reference of sources, contracts and growth read it here.
+In: a question, the name of a method and the level at which rows are protected (an
+outcome, treatment and outcome together, or the whole record). Out: the function that prepares the method,
+that is, looks at public numbers and plans what is released. No formula and no row is here; proofs are those
+of the methods.
+
+A row of the table is all that a new method needs beside its module, its proof and its test: questions, plans,
+sites, the reference of sources, contracts and growth read it here.
 """
 
 from __future__ import annotations

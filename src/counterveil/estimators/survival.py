@@ -1,10 +1,19 @@
 """Survival of both arms from noisy tables of events by time cell.
 
-Of everyone, by strata, or with public weights. Strata are standardised: an arm's curve is the mean of its
-strata's curves, each with its share of everyone. Strata that would be lost in the noise are merged first,
-by public numbers alone. With weights each arm is weighted towards everybody's covariates, and its table
-holds sums of weights, not numbers of people. Times are in the unit of the data, curves are probabilities
-(`inference/survival`).
+A table counts, for each arm, events and censorings in cells of time; the curve is the product over cells of
+one minus events over people at risk (Kaplan and Meier 1958). Of everyone, by strata, or with public weights.
+Strata are standardised,
+
+    S_a(t) = sum_s (n_s / n) S_as(t),
+
+with n_s / n the share of stratum s of everyone; strata that would be lost in the noise are merged first, by
+public numbers alone. With weights each arm is weighted towards everybody's covariates (`arm_weights.py`), and
+its table holds sums of weights, not numbers of people.
+
+In: private rows (times and events; at record level arm and covariates too), public cells of time. Out: noisy
+tables with the standard deviation of their noise. Times are in the unit of the data, curves are probabilities
+(`inference/survival`). Proof: `rows/time_tables.proof.md`, how far one row moves a table; curves are
+post-processing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
-"""How tables of events by time are released: the form, the noise and the parts of cells.
+"""How tables of events by time are released: as counts or running sums, with which noise, in how many cells.
 
-They are chosen from public numbers. Compared are the expected lengths of intervals of an arm's curve for
-people of whom a supposed part has the event, and another is censored, evenly up to the horizon. Privacy
-does not depend on what is supposed.
+In: the number of people, the budget, declared cells of time, all public. Compared are expected half-widths of
+intervals of an arm's curve, sampling, noise and bias of grouping together (`expected_length`, in
+probabilities), for people of whom the part 0.4 has the event and 0.3 is censored, evenly up to the horizon.
+Out: a `TableRelease`, the form, the parts of cells and the plan, which names the release and what it pays.
+
+The noise of counts adds up along a curve; that of running sums grows about like the logarithm of the number
+of cells (`numerics/running_sums.py`). What a row moves in either form is proved in
+`rows/time_tables.proof.md`; privacy does not depend on what is supposed of people.
 """
 
 from __future__ import annotations

@@ -1,14 +1,20 @@
-"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md.
+"""The error of a weighted average of independent estimates of sites, and intervals and p-values from it.
 
-With weights w_j that add up to one, sampling variances v_j, noises N_j and bounds of bias c_j of the sites,
+With weights w_j that add up to one, sampling variances v_j, noises X_j and bounds of bias c_j of the sites,
 the error of sum_j w_j e_j is
 
     a normal part of variance sum_j w_j^2 v_j + tau^2 sum_j w_j^2,
-    noise sum_j w_j N_j,
+    noise sum_j w_j X_j,
     bias at most sum_j w_j c_j,
 
-tau^2 being the variance between sites, 0 but for random effects. Sites hold different people and draw their
-own noise, so that their errors are independent. Everything is in units of the estimate or their square.
+tau^2 being the variance between sites, 0 but for random effects. The half-width of an interval is the
+quantile of the normal part and the noise together, plus the bias. In: what each site released or declared of
+its error. Out: standard deviations and half-widths in units of the estimate, variances in their square,
+p-values.
+
+Sites hold different people and draw their own noise, so that their errors are independent. Proof:
+`inference/pooling.proof.md` (coverage, and where it is calibrated and not proved), for random effects
+`inference/random_effects.proof.md`. All of it is post-processing, and costs no privacy.
 """
 
 from __future__ import annotations

@@ -1,11 +1,19 @@
 """Which sites enter an average of independent estimates, and with which weights.
 
-    average = sum_j w_j b_j,    variance = sum_j w_j^2 v_j,    sum_j w_j = 1.
+    average = sum_j w_j b_j,    variance = sum_j w_j^2 v_j,    sum_j w_j = 1,
 
-Weights follow sizes N_j, or variances v_j of the estimates b_j: inverse ones, or sizes within the subset of sites whose
-average varies least (subset_pooling.proof.md). Weights made of noisy variances would favour sites whose variance came
-out too small by chance: these are first shrunk towards what all sites say together. In: variances in squared units of
-the estimate, sizes in people, all public or released. Out: weights (J,).
+with b_j the estimate of site j, v_j its variance (sampling and noise) and N_j its number of people. Weights
+are w_j = N_j / sum N ("all"), 1 / v_j in proportion ("ivw", the least variance), N_j within the subset of
+sites whose average varies least ("mvagg"), all on the largest site, or equal over the quiet sites
+("random_effects").
+
+In: variances in squared units of the estimate, sizes in people, all public or released. Out: weights (J,),
+without units.
+
+The subset is found by sorting sites by N_j v_j: `inference/subset_pooling.proof.md`. Weights made of noisy
+variances would favour sites whose variance came out too small by chance: these are first shrunk towards what
+all sites say together (empirical Bayes). All of it is post-processing, and privacy does not depend on weights
+(`inference/pooling.proof.md`).
 """
 
 from __future__ import annotations

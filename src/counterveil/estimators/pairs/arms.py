@@ -1,9 +1,16 @@
 """Means of several arms where a row's arm and outcome are private together, covariates being public.
 
-A row is in one arm: a replaced pair moves the sums of two arms at most, however many there are, so that one
-vector holds the models of all arms and one release their scores. For every arm k the propensity is P(A = k |
-x), and all other arms together are the control; the mean of arm k is a score that is zero in the rows of
-other arms.
+For every arm k the mean outcome, had everybody been in it, is an average of doubly robust scores,
+
+    mean_k = (1/n) sum_i { m_k(x_i) + 1(A_i = k) (y_i - m_k(x_i)) / P(A = k | x_i) },
+
+with m_k a model of the mean outcome in arm k and all other arms together as the control; scores are clipped
+and large weights capped (`scores.py`). In: public covariates and released sums. Out: means in units of the
+outcome (scores are centred on the middle of the declared range, which is added back).
+
+A row is in one arm: a replaced pair of arm and outcome moves the sums of two arms at most, however many there
+are, so that one noisy vector holds the models of all arms and one release their scores. Proof: "Several arms"
+of `rows/pairs/pair_moments.proof.md` and "Arms" of `rows/pairs/pair_scores.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
-"""Which features private pairs are adjusted for, and how the budget is split over the releases.
+"""Which features private pairs are adjusted for, and how the privacy budget is split over the releases.
 
-Both are chosen from public numbers alone.
-
-For every set of features and every split the squared length of the interval is expected to be about
+Both are chosen from public numbers alone. For every set of features and every split the squared length of the
+interval is expected to be about
 
     sampling + noise + products + curves,
 
-with `products` what errors of both models make of the doubly robust score, and `curves` what features that
-are left out do. The richest features are taken whose length is about the shortest; where products would
-exceed sampling by much, the question is refused. Lengths are in units of the half-width of outcomes.
+in squares of the half-width of outcomes, with `sampling` the variance over people, `noise` that of the
+released scores, `products` what errors of the propensity and outcome models together make of the doubly
+robust score (its bias is second order in them), and `curves` what features that are left out do. The richest
+features are taken whose length is about the shortest; where products would exceed sampling by much, the
+question is refused.
 
+In: public covariates, numbers of rows, arms and outcomes, the budget. Out: a `Choice` of features and a plan,
+which names the releases and the part of the budget that each pays.
+
+Nothing private is read, so that the choice costs nothing; whatever is chosen, the parts add up to the budget.
 Numbers of this module are guesses that steer choices only; they were set on designs of
 `experiments/third_level`, and privacy does not depend on them.
 """

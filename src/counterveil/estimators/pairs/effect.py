@@ -1,8 +1,16 @@
 """Effects where a row's treatment and outcome are private together, covariates being public.
 
-The estimator is the average of doubly robust scores (Robins, Rotnitzky and Zhao 1994) [1]_ with the tilting
-weights of the estimand, from three releases: `releases.py`. In: public covariates and numbers released at the
-gate. Out: an effect in units of the outcome, or both arms' means for ratios of them.
+    effect = start + (1/D) sum_i s_i w_i (y_i - m_a(x_i)),    a = A_i,    s_i = +1 (treated), -1 (control),
+
+an average of doubly robust scores (Robins, Rotnitzky and Zhao 1994) [1]_: m_a models the mean outcome in arm
+a, e the propensity, t(x) is the estimand's tilt (1 for everyone), w = t / e or t / (1 - e), D the sum of
+tilts, `start` what the models alone say (other estimands than everyone's effect centre the score otherwise).
+Its error is second order in the errors of the models: a product of both.
+
+In: public covariates and three releases with noise (`releases.py`): the place of outcomes, one vector for all
+models, the sums of clipped scores and of their squares. Out: an effect in units of the outcome, or both arms'
+means for ratios of them. Proof: `rows/histogram.proof.md` (place), `rows/pairs/pair_moments.proof.md`
+(models), `rows/pairs/pair_scores.proof.md` (scores); all else is post-processing.
 
 References
 ----------

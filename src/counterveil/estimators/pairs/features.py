@@ -1,8 +1,14 @@
 """Public features of rows whose treatment and outcome are private together, and the weights of rows.
 
-Covariates alone are read. Features are the constant, covariates, then squares and hinges of numbers, then
-products of two covariates, each without what those before it hold (white): sum_i z_i z_i' = n I. Which of the
-sets are used is chosen by `budget.py`; scales say how the noise of a sum is shared among features.
+Features z are the constant, covariates, then squares and hinges of numbers, then products of two covariates,
+each without what those before it explain, and at mean square one (white):
+
+    sum_i z_i z_i' = n I.
+
+In: public covariates alone. Out: z (n, p), without units; a scale for each feature, which says how the noise
+of a released sum is shared among features; and a weight for each row, less for rows whose scaled features are
+longer than average. The longest weighted row bounds what a replaced pair moves:
+`rows/pairs/pair_moments.proof.md`. Which sets are used is chosen by `budget.py`.
 
 Numbers of this module were set on designs of `experiments/third_level`; privacy does not depend on them.
 """

@@ -1,7 +1,14 @@
 """Effects of public groups where a row's treatment and outcome are private together, covariates being public.
 
-Who is in which group follows from covariates, which are public: a pair enters the score of one group alone, so that the
-effects of all groups cost what one does. In: places of groups by row. Out: effects in units of the outcome.
+    effect of group g = average of doubly robust scores (`scores.py`) over the rows of g,
+
+with models that are fitted to all rows. In: the group of every row, which follows from public covariates, and
+released sums. Out: effects in units of the outcome, with the number of people in each group.
+
+A pair enters the score of one group alone, and a replaced pair stays in its group, so that the effects of all
+groups cost what one does. Proof: "Groups" of `rows/pairs/pair_scores.proof.md`; models:
+`rows/pairs/pair_moments.proof.md`. Groups of fewer than `MIN_GROUP_ROWS` people are left out, as means of
+fewer scores are not near normal; privacy does not depend on that.
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
-"""Limits of what is chosen for private pairs: parts of the budget, propensities, clips, and the least noise they leave.
+"""Limits of choices for private pairs: budget parts, propensities, clips, and the least noise they leave.
 
-A pair moves a mean of clipped scores by 2 clip / n. Clips that are compared go `OCTAVES` octaves down from `WIDEST`
-times the largest score, and some row's weight is at least `_LEAST_WEIGHT`; so no effect has less noise than that of
-`least_part`. Whoever judges the answer of a site compares its noise with this, from public numbers alone. All of it
-steers choices: privacy follows from the clip that was taken (`rows/pairs/pair_scores.proof.md`).
+A replaced pair moves a mean of clipped scores by 2 clip / n. Clips that are compared go `OCTAVES` octaves
+(halvings) down from `WIDEST` times the largest score, and some row's weight is at least `_LEAST_WEIGHT`; so
+no effect has less noise than that of `least_part`, in parts of the outcome's range over the number of rows.
+Whoever judges the answer of a site compares its noise with this, from public numbers alone: "Least noise" of
+`rows/pairs/pair_scores.proof.md`.
+
+All of it steers choices, and privacy does not depend on it: that follows from the clip that was taken (same
+page).
 """
 
 from __future__ import annotations

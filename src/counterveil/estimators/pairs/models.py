@@ -2,12 +2,18 @@
 
     logit e(x) = z . b,    E[y | A = a, x] = z . g_a,
 
-from noisy sums of z A (a logistic regression, by Newton steps), z A y and z (1 - A) y (linear regressions
-with the fitted shares e and 1 - e of every row in place of A). Coefficients are shrunk by orders of features,
-as far as noise and sampling explain their size (empirical Bayes). What shrinkage leaves out of both models is
-estimated from the same sums: `Models.products`. Outcomes are in halves of the declared range.
+with z the public features of a row, e its chance of treatment, A its arm and y its outcome, in halves of the
+declared range around the middle.
 
-Numbers of this module were set on designs of `experiments/third_level`; privacy does not depend on them.
+In: noisy sums of z A, z A y and z (1 - A) y over rows, with the variance of their noise. Sums of z A are all
+that a logistic regression needs (they are sufficient; it is solved by Newton steps); those with y give linear
+regressions, in which the fitted shares e and 1 - e of every row stand for the private A. Out: propensities
+and both arms' mean outcomes of every row, and the errors of all coefficients. These are shrunk by orders of
+features as far as noise and sampling explain their size (empirical Bayes). What shrinkage leaves out of both
+models is estimated from the same sums: `Models.products`.
+
+All of it is post-processing; the sums are bounded in `rows/pairs/pair_moments.proof.md`. Numbers of this
+module were set on designs of `experiments/third_level`; privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,37 @@
-"""Effects on all outcomes of a study whose treatments and outcomes are private, covariates being public.
+"""Effects on all outcomes of a study where treatment and outcomes of a row are private and covariates public.
 
-One vector holds the models of all outcomes beside one propensity, and one release the scores of all: with k
-outcomes Gaussian noise of models grows by the root of k, that of scores by k; the propensity costs what it
-does with one.
+For every outcome y the effect is an average of doubly robust scores (Robins, Rotnitzky and Zhao 1994) [1]_,
+
+    effect = start + (1/D) sum_i s_i w_i (y_i - m_a(x_i)),    a = A_i,    s_i = +1 (treated), -1 (control),
+
+with models m_a of the mean outcome in arm a, e of the propensity P(A = 1 | x), the estimand's tilt t(x) (1
+for everyone, e for the treated), weights w_i = t / e (treated) or t / (1 - e) (control), D the sum of tilts,
+and `start` what the models alone say. This is the score for everyone; other estimands centre it otherwise.
+Scores are clipped and large weights capped (`scores.py`).
+
+In: public covariates; private treatment A and k private outcomes a row. Three releases: where each outcome
+lies in its range, from histograms (none for outcomes from 0 to 1); one noisy vector from which the one
+propensity and the models of all outcomes are fitted; one vector of sums of scores and squared scores of all
+outcomes. Out: for every outcome an effect in its own units, or, for ratios and the like, the means of both
+arms. A released mean is measured from the middle of the declared range, which is added back.
+
+Noise: a row that is replaced changes all k of its outcomes. The sums of scores have Laplace noise, which
+follows the sum of absolute changes: k outcomes of equal importance have k times the noise each. The vector of
+models has noise that follows the Euclidean length of the change, which grows by the root of k. In it the
+propensity's sums are enlarged by the same root, so that its error is about what it is with one outcome.
+
+Why both arms' means count as independent: a row's score is zero in the mean of the other arm, so that the two
+sums are over disjoint rows, and each has noise of its own. They share one fitted propensity, but its error
+enters a doubly robust score only times the error of an outcome model (it is orthogonal); that product is in
+the error of either mean (`extra`), and its dependence between the arms is not modelled.
+
+Privacy: the page of either vector, `rows/pairs/pair_moments.proof.md` and `rows/pairs/pair_scores.proof.md`
+("Several outcomes", "Outcomes"), and `rows/histogram.proof.md` for places. All else is post-processing.
+
+References
+----------
+.. [1] Robins, J. M., Rotnitzky, A. and Zhao, L. P. (1994). Estimation of regression coefficients when some
+   regressors are not always observed. Journal of the American Statistical Association 89, 846-866.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""What every answer about private pairs says of itself: releases, proofs, assumptions, what it does not cover."""
+"""What answers about private pairs say of themselves: releases, proofs, assumptions, what is not covered.
+
+In: the study and the plan, which names the releases and the part of the budget that each pays. Out: facts of
+an answer. Its proof pages are `rows/histogram.proof.md` for the place of outcomes, where one is searched,
+`rows/pairs/pair_moments.proof.md` for the vector of models, and `rows/pairs/pair_scores.proof.md` for the
+scores. Nothing here reads rows or released numbers, but how many outcomes crowd at the ends of their range.
+"""
 
 from __future__ import annotations
 

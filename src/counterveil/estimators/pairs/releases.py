@@ -1,16 +1,22 @@
-"""The three releases behind every number about private pairs, and what is made of them.
+"""The three releases behind every number about private pairs (treatment, outcome), and what is made of them.
 
-1. The place of outcomes, from two histograms (none for outcomes from 0 to 1).
-2. One vector for propensities and both arms' mean outcomes: `rows/pairs/moments.py`, `models.py`.
-3. Sums of an orthogonal score and of its squares: `rows/pairs/scores.py`, `scores.py`.
+1. The place of outcomes, from two histograms (none for outcomes from 0 to 1): `rows/histogram.proof.md`.
+2. One vector for propensities and both arms' mean outcomes: `rows/pairs/pair_moments.proof.md`.
+3. Sums of an orthogonal score and of its squares: `rows/pairs/pair_scores.proof.md`.
 
-With clip C and middle m of scores v (C v_i + m is a row's score), D the sum of tilts and h half of the range,
+With clip C and middle m of scores v (C v_i + m is a row's score in halves of the range), D the sum of tilts,
+n the rows, h half of the declared range in units of the outcome, and `start` the effect that the models alone
+say,
 
     estimate = start h + (C sum v + n m) h / D,
     variance = f (C^2 sum v^2 + 2 m C sum v + n m^2) (h / D)^2,
 
-f being by how much rows vary more than around models that were fitted to them. Beside sampling and noise the
-error has products of both models' errors, what the clip takes off, and what capped weights do not balance.
+f being by how much rows vary more than around models that were fitted to them. In: public covariates, a plan
+(which release pays which part of the budget), and at the gate, which adds the noise, the private rows. Out:
+an effect in units of the outcome, or a mean measured from the middle of the range. Beside sampling and noise
+the error has products of both models' errors, what the clip takes off, and what capped weights do not
+balance. All that follows the releases is post-processing; factors such as `ALIGNED` set lengths of intervals,
+not privacy.
 """
 
 from __future__ import annotations

@@ -1,17 +1,22 @@
 """Doubly robust scores of private pairs: their weights, where weights are capped and scores are clipped.
 
-    psi = start + sum_i (score_i) / size,    score_i = w_a(x_i) (y_i - m_a(x_i)) with the sign of the arm, a =
-    A_i,
+    effect = start + sum_i score_i / size,    score_i = (+-) w_a(x_i) (y_i - m_a(x_i)),    a = A_i,
 
-with tilting weights w_a = tilt / P(a | x) of the estimand (Li, Morgan and Zaslavsky 2018) [1]_, models m_a of
-mean outcomes, `start` what the models say of the effect and `size` the sum of tilts. A row's score is a line
-in its outcome (`rows/pairs/scores.py`), clipped to `middle` +- `clip`. Cap and clip are those of least
-expected squared error
+with + for the treated and - for controls, tilting weights w_a = tilt / P(a | x) of the estimand (Li, Morgan
+and Zaslavsky 2018) [1]_, models m_a of mean outcomes (for the ATT, ATC and ATO centred so that the score is
+orthogonal: `_lines`), `start` the effect that the models alone say, and `size` the sum of tilts, in people. A
+row's score is a line in its outcome, clipped to `middle` +- `clip`. Cap and clip are those of least expected
+squared error
 
-    sampling + (bias of the cap)^2 + (loss by the clip)^2 + noise clip^2,
+    sampling + (bias of the cap)^2 + (loss by the clip)^2 + noise clip^2.
 
-from models and a histogram that were released before. Outcomes are in halves of the declared range. Numbers
-of this module were set on designs of `experiments/third_level`; privacy does not depend on them.
+In: public covariates, and models and a histogram that were released before; no private row. Out: lines and
+clip that `rows/pairs/scores.py` applies to private rows and sums. Outcomes are in halves of the declared
+range.
+
+Whatever clip is taken, a replaced pair moves a clipped score by 2 clips at most: privacy follows from that
+(`rows/pairs/pair_scores.proof.md`) and does not depend on the numbers of this module, which were set on
+designs of `experiments/third_level`.
 
 References
 ----------

@@ -1,15 +1,19 @@
 """The effect as a function of public covariates where treatments and outcomes are private.
 
 Doubly robust scores psi_i (Kennedy 2023) [1]_ are regressed on public functions b(x) of the covariates
-(Semenova and Chernozhukov 2021) [2]_. With W the public weights of rows, z the functions made white and G =
-sum w_i z_i z_i',
+(Semenova and Chernozhukov 2021) [2]_. With w_i the public weight of row i, z_i its functions made white (mean
+square one, uncorrelated) and G = sum_i w_i z_i z_i',
 
-    weights = G^-1 sum_i w_i z_i psi_i,
+    coefficients = G^-1 sum_i w_i z_i psi_i,
 
-a public linear map of one released vector, beside the releases of models (`releases.py`). Weights are then
-shrunk towards zero, covariate by covariate. In: public covariates and released sums. Out: a `CateModel` in
-units of the outcome. Numbers of this module were set on designs of `experiments/third_level`; privacy does
-not depend on them.
+a public linear map of one released vector, beside the releases of models (`releases.py`). Coefficients are
+then shrunk towards zero, covariate by covariate. In: public covariates and released sums. Out: a `CateModel`,
+whose effects are in units of the outcome.
+
+Proof: "Functions" of `rows/pairs/pair_scores.proof.md`, by which clipped scores times functions, and their
+squares, move by at most twice the longest row; models: `rows/pairs/pair_moments.proof.md`; place of outcomes:
+`rows/histogram.proof.md`. All else is post-processing. Numbers of this module were set on designs of
+`experiments/third_level`; privacy does not depend on them.
 
 References
 ----------

@@ -1,8 +1,31 @@
-"""Means of both arms over strata where only outcomes are private, for ratios and odds ratios.
+"""Standardised means of both arms over strata where only outcomes are private, for ratios and odds ratios.
 
-One outcome is in one arm, so that both means are released for the price of one
-(`session/parallel.proof.md`). Means are standardised: those of strata count with the weights that their
-difference has (direct standardisation). They are in units of the outcome.
+    mean_a = sum_s h_s ybar_as / H,    variance_a = sum_s h_s^2 v_as / m_as / H^2,    H = sum_s h_s,
+
+with ybar_as, v_as and m_as the mean outcome, the sample variance and the number of rows of arm a in stratum s
+(for one row v_as is a quarter of the squared range). The weight h_s says for how many people a stratum
+speaks. With t treated and c controls in it and the public limit w (`strata.limit`: how often one person's
+outcome may count at most) it is
+
+    h_s = min(t + c, w t, w c) (ATE),    min(t, w c) (ATT),    min(c, w t) (ATC),
+
+and 0 where an arm is missing.
+
+This is direct standardisation, or subclassification on covariates (Cochran 1968) [1]_: within strata the arms
+are compared as in a trial, and both are weighted to the same people. In: public strata, treatments, counts
+and weights; private outcomes. Released, with noise: either mean measured from the lower end `low` of the
+declared range, which is added back, in units of the outcome, and its variance in squared units. Out: both
+means with their errors, from which the measure and its interval are made.
+
+Privacy: one outcome is in one arm of one stratum. It moves that arm's mean by at most (width of the range)
+times the largest h_s / (m_as H), and the other arm not at all. Proof: `rows/strata/strata_outcome.proof.md`
+("each arm by itself"). As an outcome moves one arm alone, both arms' means are released for the price of one:
+`session/parallel.proof.md`.
+
+References
+----------
+.. [1] Cochran, W. G. (1968). The effectiveness of adjustment by subclassification in removing bias in
+   observational studies. Biometrics 24, 295-313.
 """
 
 from __future__ import annotations
@@ -55,7 +78,9 @@ def stratified_means(public: PublicData, question: Question) -> Prepared[Measure
         means = []
         uncertainties = []
         for bounds, (mean, variance) in zip(arms, sums.release(gate, strata.counted), strict=True):
-            # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
+            # A sample variance is at most half a squared range (that of two rows), and h^2 / m at most h
+            # times the largest h / m (`bounds.weight`; m: the arm's rows in the stratum), so that the sum is
+            # at most this.
             cap = float(bounds.weight * width**2 / (2 * strata.total))
             means.append(float(mean))
             uncertainties.append(Uncertainty(mean.noise, float(variance), cap, variance.noise))

@@ -1,14 +1,18 @@
-"""Exact matching on strata where whole records are private, with bounded weights.
+"""Effect by exact matching on strata where whole records are private, with bounded weights.
 
-A stratum with t treated and c controls speaks for h = min(t + c, w t, w c) people (ATE), so that no
-coefficient exceeds the limit w and every sensitivity is a public constant. The effect is the average over
-strata with weights h,
+    effect = sum h (mean_1 - mean_0) / sum h,    h = min(t + c, w t, w c) (ATE),
 
-    effect = sum h (mean_1 - mean_0) / sum h,
+over strata with t treated and c controls, h being for how many people a stratum speaks; min(t, w c) for the
+ATT and min(c, w t) for the ATC. The public limit w bounds how often one person's outcome counts, so that
+every sensitivity is a public constant; where it does not bind, weights are the numbers of people.
 
-where the limit does not bind these are the numbers of people. Both sums are released, each over n, and the
-variance of the first. Lineage: subclassification on covariates (Cochran 1968) [1]_ as exact matching; the
-limit on weights is ours.
+In: private rows, of which only the number n and the layout of strata are public. Released, each with noise:
+sum h (mean_1 - mean_0) / n in units of the outcome, sum h / n (a share of the rows), and the variance of the
+first in squared units. Out: their ratio, with an error that has the noise of both (delta method).
+
+Proof: `rows/strata/bounded_strata.proof.md`, how far one replaced row moves the three sums. The split of the
+budget over them is chosen from public numbers for a supposed effect; privacy does not depend on it. Lineage:
+subclassification on covariates (Cochran 1968) [1]_ as exact matching; the limit on weights is ours.
 
 References
 ----------

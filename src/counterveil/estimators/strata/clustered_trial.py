@@ -1,16 +1,21 @@
-"""A trial whose people come in clusters, where whole records are private: from noisy counts and sums by cell.
+"""Effect in a trial of clusters where whole records are private: from noisy counts and sums by cell.
 
-With counts N_g and sums S_g of outcomes by cluster and arm, both released, the mean of arm a is M_a = sum S
-/ sum N over its cells and the effect M_1 - M_0, in units of the outcome. Its standard error is clustered,
+With released counts N_g of people and sums S_g of outcomes by cell of cluster and arm, the mean of arm a is
+M_a = sum S / sum N over its cells, and the effect is M_1 - M_0. Its error is clustered,
 
-    variance = sum over clusters g of u_g^2,    u_g = (+-) sqrt(G_a / (G_a - 1)) (S_g - M_a N_g) / (sum N of
-    the arm),
+    variance = sum_g u_g^2,    u_g = (+-) sqrt(G_a / (G_a - 1)) (S_g - M_a N_g) / (sum N of the arm),
 
-with G_a the clusters of an arm. It holds the noise, which is drawn cluster by cluster, like what clusters
-have in common.
+over clusters g, with G_a the number of clusters of arm a. The sum of u^2 holds the noise too, which is drawn
+cell by cell, like what people of a cluster have in common.
 
-Lineage: ratio means with a variance between clusters (Liang and Zeger 1986) [1]_, t intervals for few
-clusters.
+In: a public list of clusters; private people, whose cluster is private too. Sums are of outcomes centred on
+the middle of the declared range, where the noise of counts matters little. Out: the effect in units of the
+outcome, with t intervals whose degrees of freedom follow from released counts (Satterthwaite). Lineage: ratio
+means with a variance between clusters (Liang and Zeger 1986) [1]_.
+
+Proof: `rows/strata/cluster_cells.proof.md`, how far one replaced person moves all counts and sums. Budget
+parts, limits on noise and the supposed correlation steer errors and refusals; privacy does not depend on
+them.
 
 References
 ----------

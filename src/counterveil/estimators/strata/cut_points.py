@@ -1,8 +1,13 @@
 """Strata of a question, and cut points of numeric covariates that are not known in public.
 
-Counts of rows in an even grid of public bins over the covariate's range are released; the cut points are
-the grid's points nearest to the quantiles of their running sum. All that follows is post-processing. Where
-covariates are public, the counts are, and cut points cost nothing.
+The cut points of a covariate with b bins are those inner points of an even grid of `GRID` cells over its
+declared range, in units of the covariate, at which the running sum of noisy counts is nearest to 1/b, 2/b,
+... of all rows: private quantiles. In: private rows, counted in public cells; each covariate to be cut takes
+the part `SHARE` of the budget. Out: cut points, and the rows counted in the strata that they make.
+
+Only counts are released; a replaced row leaves one cell and enters another. Proof: `rows/histogram.proof.md`;
+all that follows is post-processing. Where covariates are public, counts are too, and cut points cost nothing.
+Privacy does not depend on `GRID` and `SHARE`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,22 @@
-"""Exact matching on strata where only outcomes are private: counts are public, so are all weights.
+"""Effect by exact matching on strata where only outcomes are private; treatments and counts are public.
 
-    effect = (1/H) sum h (mean_1 - mean_0),    variance = (1/H^2) sum h^2 (v_1/t + v_0/c),
+    effect = (1/H) sum h (mean_1 - mean_0),    variance = (1/H^2) sum h^2 (v_1/t + v_0/c),    H = sum h,
 
-in units of the outcome and in squared ones; both are released.
+over strata with rows of both arms, t treated and c controls, with the arms' mean outcomes mean_1 and mean_0
+and sample variances v_1 and v_0 (of one row: a quarter of the squared range). The public weight h says for
+how many people a stratum speaks, in people: with the limit w on how often one outcome counts it is min(t + c,
+w t, w c) for the average effect of everyone.
+
+In: public strata and counts; private outcomes. Out: effect and variance with their noise, in units of the
+outcome and in squared ones. Right because within strata the arms are compared like those of a trial
+(subclassification, Cochran 1968 [1]_). One outcome has the coefficient h / (m H) in the effect, m being the
+rows of its arm and stratum, so that the largest of them bounds what it moves. Proof:
+`rows/strata/strata_outcome.proof.md`.
+
+References
+----------
+.. [1] Cochran, W. G. (1968). The effectiveness of adjustment by subclassification in removing bias in
+   observational studies. Biometrics 24, 295-313.
 """
 
 from __future__ import annotations
@@ -42,7 +56,8 @@ def stratified_outcome(public: PublicData, question: Question) -> Prepared[Resul
 
     def estimate(gate: Gate) -> Facts:
         effect, variance = contrast.release(gate, strata.counted)
-        # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
+        # A sample variance is at most half a squared range (that of two rows), and h^2 / m at most h times
+        # the largest h / m (`bounds.weight`; m: the arm's rows in the stratum); there are two arms.
         cap = float(bounds.weight * width**2 / strata.total)
         plain = Uncertainty(effect.noise, float(variance), cap, variance.noise)
         details = strata.details(question.estimand, bounds)

@@ -1,5 +1,13 @@
 """Public strata of a question where outcomes alone are private: weights, and what an answer says of them.
 
+    H = sum h,    effective size of arm a = 1 / sum ((h / H)^2 / m_a),
+
+with h for how many people a stratum speaks (in people; `numerics/strata.py` has the formula for each
+estimand) and m_a its rows in arm a. In: public covariates, treatments and settings. Out: counts by stratum
+and arm, weights, H, and the part of the privacy budget that the variance gets (steering alone: privacy does
+not depend on it). Nothing here reads an outcome or draws noise, so that nothing needs a proof; the bound of
+what is released with these weights is in `rows/strata/strata_outcome.proof.md`.
+
 Lineage: subclassification on covariates (Cochran 1968) [1]_ as exact matching.
 
 References

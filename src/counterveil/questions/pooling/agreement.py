@@ -1,7 +1,12 @@
 """Whether answers of several sites belong together, and what the answer pooled from them is.
 
-Sites hold different people and answer one question. Everyone keeps the guarantee of their own site; the
-pooled answer names the weakest, and repeats what any site says of itself.
+In: released answers of sites, by name. They must be about the same treatment, outcome, estimand, measure and
+unit of protection, and no release may be sent twice. Out: a refusal, or what is said of the pooled answer:
+its guarantee, spending, caveats and details.
+
+Sites hold different people, which they promise and nobody can check. Then everyone keeps the guarantee of
+their own site, and the largest epsilon and the largest delta of all sites hold for everybody; nothing adds
+up. Proof: "Guarantee" of `inference/pooling.proof.md`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ in the units of the estimates. Weights follow v_j + s_j^2; they follow n_j, s_j^
 per person of all sites where v_j may share noise with e_j, since such a weight would favour sites that noise
 made large or small, or where nobody can check v_j. Means of both arms are averaged by public weights, before
 a measure is made of them; ratios are averaged by their logarithms. Proof: inference/pooling.proof.md.
+
+All of it is post-processing of released numbers: nothing is spent, and privacy does not depend on weights.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""How far sites differ, on the scale on which their numbers are compared: as they are, or by their
-logarithms.
+"""How far sites differ, on the scale on which their numbers are compared: plain, or logarithms.
 
 In come the released estimates of J sites with their errors, out come J numbers b_j on that scale and their
 variances v_j, sampling and noise together: differences in units of the outcome, or log(ratio_j), whose error
@@ -7,6 +6,8 @@ is that of the ratio over the ratio (delta method). Of b_j and v_j follow interv
 deviation of the sites' true numbers (Q-profile, `inference.heterogeneity`), and for I^2, its part of what
 they differ by. A ratio near zero has a logarithm with no end: its variance is `LOST`, which weighs next to
 nothing.
+
+All of it is post-processing of released numbers: nothing is spent, and privacy does not depend on it.
 """
 
 from __future__ import annotations

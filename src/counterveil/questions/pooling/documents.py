@@ -1,8 +1,12 @@
-"""Bounds on the numbers in another party's document, before an answer is made of it; the codec reads all the
-rest.
+"""Bounds on the numbers in another party's document, before an answer is made of it.
 
-A number is finite and in a range in which quantiles of its noise can be computed, quickly; a noise has a
-mechanism that is known, with its own numbers.
+In: a document of plain values (from JSON) that another party sent, and that may be malformed or hostile. Out:
+nothing, or an `UnreadableError` that names the field. A number must be finite and in a range in which
+quantiles of its noise can be computed, quickly; a noise must have a mechanism that is known, with its own
+numbers.
+
+This protects whoever reads the document, not the people in it: their privacy was settled when their site
+released the numbers. The bounds are limits of computing time and of doubles; the codec reads all the rest.
 """
 
 from __future__ import annotations

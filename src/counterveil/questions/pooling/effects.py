@@ -4,6 +4,10 @@ In come results of sites (`Result`), out comes a `PooledResult`: the average wit
 weights, how far sites differ, and the weakest of the sites' guarantees. Effects are differences in units of
 the outcome, treated minus control; a number needed to treat is one over their average. Nothing is spent: all
 is computed from released numbers.
+
+The average is sum_j w_j e_j of the sites' effects e_j, with weights w_j that add up to one and the variance
+sum_j w_j^2 (sampling + noise of site j), as sites hold different people. Proof: `inference/pooling.proof.md`,
+for random effects `inference/random_effects.proof.md`.
 """
 
 from __future__ import annotations

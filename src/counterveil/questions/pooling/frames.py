@@ -1,6 +1,8 @@
 """Rows and columns of data frames of pooled answers: one row a site, one for all, and how far sites differ.
 
-Names are those of R's `broom` for metafor, so that figures made for meta-analyses read them.
+In: pooled answers, made of released numbers. Out: columns by name, with estimates, standard errors and ends
+of intervals in the unit of the estimate. Names are those of R's `broom` for metafor, so that figures made for
+meta-analyses read them. Nothing is estimated here, and nothing is spent.
 """
 
 from __future__ import annotations

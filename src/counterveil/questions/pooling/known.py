@@ -10,6 +10,10 @@ z being the normal quantile: what a site's interval exceeds its normal one by (b
 heavy tails, skewness) is not taken for less than at the site. For random effects sd^2 has the variance
 between sites too. Units are those of the numbers; ratios are averaged by their logarithms (`Logarithm`) and
 shown as ratios (`PooledRatio`).
+
+In: released numbers of sites with their intervals. Out: the average with its interval. Sites hold different
+people and draw their own noise, so that variances add up with squared weights, while what is not random adds
+up in full. All of it is post-processing: nothing is spent. Proof: `inference/pooling.proof.md`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ With m_1j and m_0j the released means of the arms of site j and public weights w
 averages m_a = sum_j w_j m_aj, such as m_1 / m_0: no ratio of a site is averaged, so that sites with rare
 outcomes bias nothing. For random effects it is the mean of the sites' logarithms instead, whose spread says
 how far sites differ. Means are in units of the outcome; nothing is spent.
+
+In: released means of both arms of each site with their errors. Out: the measure of the averages with its
+error (`inference/pooled_means.py`). All of it is post-processing of released numbers. Proof:
+`inference/pooling.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,15 @@
-"""Second moments of several sites, added up.
+"""Second moments of several sites, added up, so that regressions over all sites are free.
 
-Moments are means of products of columns; those of all sites are their average by numbers of rows, with an
-indicator of each site but the first among the columns.
+    M = sum_j w_j M_j,    w_j = n_j / sum n where no limit on weights is asked for,
+
+with M_j the released matrix of means of products of columns at site j and n_j its public number of rows.
+Among the columns is an indicator of each site but the first, so that a regression may compare people within
+sites. In: released moments with their noise. Out: moments of all sites, with the standard deviation of their
+noise, in products of the columns' units.
+
+Columns of sites are first brought to those of the first site (a linear map, `_summed`); means of products
+over all rows are then exactly this average, whatever sites differ in; noise is independent between sites. All
+of it is post-processing: `inference/pooling.proof.md`.
 """
 
 from __future__ import annotations

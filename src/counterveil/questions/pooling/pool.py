@@ -3,6 +3,9 @@
 In come results, what their `to_dict` gave, or paths of files; by their kind they go to `effects` (one
 difference), `measures` (a measure of both means), `tables` (several effects) or `moments` (second moments).
 All of it is post-processing of released numbers, so that everyone keeps the guarantee of their own site.
+
+Averages, their errors and the pooled guarantee: `inference/pooling.proof.md`; for effects that differ between
+sites: `inference/random_effects.proof.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,11 @@
 """Answers of sites as objects, facts or files: read, named, and refused where they cannot be pooled.
 
-A file that cannot be read is CV-P501; CV-P502 is an answer that is none, or that cannot be averaged.
+In: results, their `to_dict()`, or paths of files from sites that may be mistaken or hostile. Out: the name
+and the answer of every site, every number within bounds (`documents.py`). An estimate is refused where it
+lies farther outside the outcome's range than its noise goes once in a thousand million results.
+
+A file that cannot be read is CV-P501; CV-P502 is an answer that is none, or that cannot be averaged. Nothing
+here is estimated or spent: what was released is read.
 """
 
 from __future__ import annotations

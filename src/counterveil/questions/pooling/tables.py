@@ -4,6 +4,8 @@ In come answers of sites, each with a table of effects by name; out comes one ta
 or more have, each averaged over these (`averages`), by the people behind the number. Effects of one site
 share people and may depend on each other in any way, so that intervals for all rows are Bonferroni's. Units
 are those of the effects. Proof: inference/pooling.proof.md.
+
+All of it is post-processing of released numbers: nothing is spent.
 """
 
 from __future__ import annotations
