@@ -31,8 +31,8 @@ References
 from __future__ import annotations
 
 from counterveil.estimators.method import Prepared
-from counterveil.estimators.strata.bounded_effect import PAGE
 from counterveil.estimators.strata.caveats import caveats
+from counterveil.estimators.strata.outcome_effect import PAGE
 from counterveil.estimators.strata.public_strata import public_strata, variance_part
 from counterveil.inference.arm_means import IndependentArmMeans
 from counterveil.inference.uncertainty import Uncertainty
