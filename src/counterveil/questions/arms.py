@@ -1,4 +1,20 @@
-"""Effects of several arms: `arms(...)`."""
+"""Average effects of several arms against a reference arm, all paid for by one epsilon: `arms(...)`.
+
+    effect of arm a:  E[Y(a) - Y(r)],  r the reference arm
+
+In: private rows, a study that declares the arms and the public range of the outcome, and the budget. Out: the
+mean of every arm and its difference from the reference, in units of the outcome, with single and simultaneous
+intervals.
+
+One epsilon pays for all arms because a person is in one arm only. Where arms are public, a changed outcome
+moves the numbers of one arm alone, and each arm is released with the whole budget
+(`rows/linear/arm_mean.proof.md`, `session/branches.proof.md`). Where records are private, a replaced record
+moves the sums of two arms at most, however many there are (`rows/moments/arms.proof.md`). Simultaneous
+intervals of m contrasts take the level L^(1/m) for each (Sidak); `inference/simultaneous.proof.md` shows that
+they hold although all contrasts share the reference.
+
+This module checks the arguments and chooses what "auto" stands for; estimators do the rest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""Conditional average treatment effects: `cate(...)`."""
+"""Treatment effects as a function of covariates (CATE), released once and evaluated for free: `cate(...)`.
+
+    tau(x) = E[Y(1) - Y(0) | X = x],  approximated by sum_j b_j f_j(x) over a public basis f
+
+In: private rows, declared ranges, the budget. Out: a function of covariates with values in units of the
+outcome, with pointwise intervals and a band that holds at all points together; with `queries`, the values at
+these public points.
+
+One epsilon pays for the whole function because the numbers that it is made of (moments, or the weights b) are
+released once with noise; an evaluation reads these and public points and is post-processing. Proof pages, by
+what is private, are listed in the guarantee of each answer; for "series" it is
+`rows/linear/linear_map.proof.md`. "r_learner" follows Nie and Wager (2021). This module checks the arguments
+and hands the question to the registered estimator.
+"""
 
 from __future__ import annotations
 

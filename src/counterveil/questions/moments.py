@@ -1,4 +1,16 @@
-"""Second moments released once, for regressions that cost nothing: `moments(...)`."""
+"""Second moments of columns, released once, for any number of regressions: `moments(...)`.
+
+    released:  Z'Z / n + noise,    least squares from its blocks:  b = (X'X)^{-1} X'y
+
+In: private rows with d columns z of declared ranges, moved to [-1, 1]; long rows are weighted down. Out: the
+moments, with `regress` and `compliance`; coefficients are in units of the response over those of a regressor.
+
+One epsilon pays for every regression: each is a function of the released moments alone, and so
+post-processing. The moments themselves are safe because a row's products are bounded: replacing one moves the
+vector of means of products by at most sqrt(2) R / n, R being the largest squared length of a weighted row.
+Proof: `rows/moments/regression_moments.proof.md`; that noise is in the standard errors:
+`inference/linear_fit.py`.
+"""
 
 from __future__ import annotations
 
