@@ -1,9 +1,13 @@
-"""Means of both arms, averaged over sites, for ratios and odds ratios. Proof: pooling.proof.md.
+"""Means of both arms, averaged over sites, for ratios and odds ratios.
 
-With m_aj the mean of arm a at site j and public weights w_j that add up to one, m_a = sum_j w_j m_aj, in
-units of the outcome. Intervals for m_1 / m_0 are Fieller's: those r for which m_1 - r m_0 may be zero. Any a
-m_1 - b m_0 is an average of the sites' own, whose errors are independent, so that its error follows from
-theirs. No ratio of a site is divided by or averaged, so that sites where outcomes are rare bias nothing.
+    m_a = sum_j w_j m_aj,    public weights w_j that add up to one,
+
+with m_aj the released mean of arm a at site j, in units of the outcome. Intervals for m_1 / m_0 are
+Fieller's: those r for which m_1 - r m_0 may be zero. Any a m_1 - b m_0 is an average of the sites' own, whose
+errors are independent, so that its error follows from theirs. No ratio of a site is divided by or averaged,
+so that sites where outcomes are rare bias nothing.
+
+Proof: `inference/pooling.proof.md`. In and out are released numbers: this is post-processing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The error of a weighted average of independent estimates of sites. Proof: pooling.proof.md.
+"""The error of a weighted average of independent estimates of sites.
 
 With weights w_j that add up to one, sampling variances v_j, noises N_j and bounds of bias c_j of the sites,
 the error of sum_j w_j e_j is
@@ -8,7 +8,10 @@ the error of sum_j w_j e_j is
     bias at most sum_j w_j c_j,
 
 tau^2 being the variance between sites, 0 but for random effects. Sites hold different people and draw their
-own noise, so that their errors are independent. Everything is in units of the estimate or their square.
+own noise, so that their errors are independent and variances add up; biases may all point one way, so that
+their bounds do. Everything is in units of the estimate or their square. Proof: `inference/pooling.proof.md`;
+for random effects `inference/random_effects.proof.md`. All numbers are public or released: this is
+post-processing.
 """
 
 from __future__ import annotations

@@ -2,10 +2,16 @@
 
     average = sum_j w_j b_j,    variance = sum_j w_j^2 v_j,    sum_j w_j = 1.
 
-Weights follow sizes N_j, or variances v_j of the estimates b_j: inverse ones, or sizes within the subset of sites whose
-average varies least (subset_pooling.proof.md). Weights made of noisy variances would favour sites whose variance came
-out too small by chance: these are first shrunk towards what all sites say together. In: variances in squared units of
-the estimate, sizes in people, all public or released. Out: weights (J,).
+Site j has the estimate b_j, its variance v_j (squared units of the estimate) and its size N_j (people), all
+public or released. Out: weights w (J,), parts of 1. Methods are sizes ("all", w_j in proportion to N_j), the
+largest site alone, inverse variances ("ivw"), sizes within the subset of sites whose average varies least
+("mvagg"), and equal weights of the sites that are not lost in noise ("random_effects").
+
+Why: for weights in proportion to N_j the best subset consists of the sites of smallest N_j v_j, so that J
+candidates are compared instead of 2^J. Proof: `inference/subset_pooling.proof.md`; that averages keep their
+coverage: `inference/pooling.proof.md`. Weights made of noisy variances would favour sites whose variance came
+out too small by chance: these are first shrunk towards what all sites say together. Nothing here reads rows;
+privacy does not depend on which weights are taken.
 """
 
 from __future__ import annotations

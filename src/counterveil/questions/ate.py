@@ -1,4 +1,4 @@
-"""The average effect of a treatment, E[Y(1) - Y(0)]: the arguments of `cv.ate`, and how a method answers them.
+"""The average effect of a treatment, E[Y(1) - Y(0)]: the arguments of `cv.ate`, and how they are answered.
 
 In: the call's arguments, of which all are checked here before data or budget are touched. Out: a result whose
 estimate is in units of the outcome (or of the `measure`), with an interval that includes the privacy noise.
