@@ -1,4 +1,15 @@
-"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function."""
+"""Public rules that say whom to treat, and what treating by them gains: `policy(...)`.
+
+A rule is a public function r(x) of covariates with values 0 or 1: by a released effect, by conditions on
+covariates, or a function of the caller's. Its value is an average over people, in units of the outcome less
+the cost of treatment. In: private rows, the rule, the budget. Out: gains with intervals that include the
+noise.
+
+Why a rule needs no trust: it is evaluated row by row, so that a changed person changes what is said of that
+person alone, and the bounds of the sums hold for every rule. Proof: `rows/moments/group_scores.proof.md` for
+private records; the guarantee of each answer names its own pages. A rule that keeps state between rows would
+break this; it is required of the caller that it does not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The answer about balance and overlap of private arms: every number with an interval for its noise."""
+"""The answer about balance and overlap of private arms: every number with an interval for its noise.
+
+In: released counts and sums by arm. Out: people by arm, means and standard deviations of covariates (in their
+units), standardised differences (without unit), and shares of both arms by cells of a released score.
+Intervals are for the privacy noise alone: the numbers describe these people, not a population. The release is
+proved in `rows/moments/arm_balance.proof.md`; what is here is post-processing.
+"""
 
 from __future__ import annotations
 

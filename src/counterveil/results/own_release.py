@@ -1,4 +1,11 @@
-"""The answer to a release of one's own: numbers with noise, and intervals for what they are without it."""
+"""The answer to a release of one's own: numbers with noise, and intervals for what they are without it.
+
+    released value = f(rows) + X,    interval: value -+ q,    P(|X| > q) = 1 - level
+
+In units of f, the caller's function. The law of X is public, so that the interval covers f(rows) exactly as
+often as it says; it says nothing about a population, as no sampling error is known. The guarantee rests on
+the bound that the caller declared (`rows/statistic.proof.md`).
+"""
 
 from __future__ import annotations
 
