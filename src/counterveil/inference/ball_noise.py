@@ -1,4 +1,4 @@
-"""How much wider than a normal number one coordinate of l2-ball noise is at a level, as a factor of its variance.
+"""How much wider than a normal number one coordinate of l2-ball noise is at a level, as a factor of variance.
 
     factor = (q / (sqrt(k + 1) z))^2,  and at least 1
 
@@ -7,8 +7,8 @@ has variance k + 1 and heavier tails than a normal. q is the half-width that a c
 1 - level, and z the normal quantile of the level: a normal whose variance is multiplied by the factor reaches
 exactly as far. In: level and k, both public. Out: a number without unit.
 
-The tail is exp(-q) (2 + q) / 2 for k = 3, and the integral of |x| K_1(|x|) / pi for k = 2, K_1 a Bessel
-function. It is used for intervals only; that the noise protects is `mechanisms/ball.proof.md`.
+The tail is exp(-q) (2 + q) / 2 for k = 3, and the integral of 2 |x| K_1(|x|) / pi beyond q for k = 2, K_1 a
+Bessel function. It is used for intervals only; that the noise protects is `mechanisms/ball.proof.md`.
 """
 
 from __future__ import annotations

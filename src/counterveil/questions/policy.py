@@ -1,4 +1,4 @@
-"""Public rules that say whom to treat, and what treating by them gains: `policy(...)`.
+"""Public rules that say whom to treat, and what they gain: `policy_value`, `targeting_curve`.
 
 A rule is a public function r(x) of covariates with values 0 or 1: by a released effect, by conditions on
 covariates, or a function of the caller's. Its value is an average over people, in units of the outcome less

@@ -2,9 +2,9 @@
 
     released value = f(rows) + X,    interval: value -+ q,    P(|X| > q) = 1 - level
 
-In units of f, the caller's function. The law of X is public, so that the interval covers f(rows) exactly as
-often as it says; it says nothing about a population, as no sampling error is known. The guarantee rests on
-the bound that the caller declared (`rows/statistic.proof.md`).
+In units of f, the caller's function. The law of X is public, so that the interval holds f(rows) as often as
+it says. It says nothing about a population, as no sampling error is known. The guarantee rests on the bound
+that the caller declared (`rows/statistic.proof.md`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How far a curve may be from a straight line within a cell, judged by what the cells beside it hold.
 
-    bias <= part * (what the cell holds),    part about r (1 + r) / 8 in inner cells, r (1 + 3 r) / 6 in the outer two,
+    bias <= part * (what the cell holds),
+    part about r (1 + r) / 8 in inner cells,  r (1 + 3 r) / 6 in the first and the last,
 
 with r in [0, 1] by how much a cell holds less or more than its neighbours, as a part of the larger. A table
 says how much happens in a cell, not when within it: a smooth curve bends by about as much as neighbouring
