@@ -110,7 +110,8 @@ def arms(
 ) -> ArmsResult:
     """Estimate the average effects of all arms of a study against its reference arm.
 
-    One epsilon pays for all arms together.
+    One epsilon pays for all arms together, as a person is in one arm only
+    (``rows/linear/arm_mean.proof.md``, ``rows/moments/arms.proof.md``).
 
     Parameters
     ----------
@@ -158,8 +159,8 @@ def arms(
     Returns
     -------
     ArmsResult
-        Mean outcome of every arm, the reference first, and the differences from the reference, with
-        single and simultaneous intervals.
+        Mean outcome of every arm, the reference first, and the differences from the reference, in units
+        of the outcome, with single and simultaneous intervals.
 
     Raises
     ------

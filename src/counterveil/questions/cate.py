@@ -197,7 +197,8 @@ def cate(
 ) -> CateModel | CateAnswers:
     """Estimate the treatment effect as a function of the covariates (CATE).
 
-    One epsilon pays for the whole function: it may be evaluated as often as you like.
+    One epsilon pays for the whole function: it is released once, and may be evaluated as often as you like
+    (post-processing).
 
     Parameters
     ----------
@@ -244,7 +245,7 @@ def cate(
     -------
     CateModel | CateAnswers
         The released function, a `CateModel`; with `queries` its values there, `CateAnswers`. Both have
-        pointwise intervals and simultaneous bands.
+        pointwise intervals and simultaneous bands, in units of the outcome.
 
     Raises
     ------

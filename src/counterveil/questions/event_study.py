@@ -105,7 +105,8 @@ def event_study(
     """Estimate the effects of all periods of a panel, relative to a reference period.
 
     Everyone treated is so from the end of the periods before on. Effects of periods before treatment
-    show whether trends were parallel then. One epsilon pays for all periods.
+    show whether trends were parallel then. One epsilon pays for all periods:
+    each has a part of it (``rows/linear/event_study.proof.md``, ``rows/moments/event_study.proof.md``).
 
     Parameters
     ----------
@@ -159,8 +160,8 @@ def event_study(
     Returns
     -------
     EventStudyResult
-        The effect of every period but the reference, with single and simultaneous intervals and a test
-        of the periods before treatment.
+        The effect of every period but the reference, in units of the outcome, with single and
+        simultaneous intervals and a test of the periods before treatment.
 
     Raises
     ------

@@ -221,8 +221,8 @@ def groups(
     Returns
     -------
     GroupsResult
-        The average effect of every group with its standard error, single and simultaneous intervals,
-        and a test of whether effects differ.
+        The average effect of every group in units of the outcome, with its standard error, single and
+        simultaneous intervals, and a test of whether effects differ.
 
     Raises
     ------

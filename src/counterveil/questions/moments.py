@@ -94,7 +94,9 @@ def moments(
 ) -> Moments:
     """Release second moments of treatment, outcome and covariates, from which regressions are free.
 
-    One epsilon pays for every linear and instrumental-variable regression among the columns.
+    One epsilon pays for every linear and instrumental-variable regression among the columns: each is
+    computed from the released moments alone (``rows/moments/regression_moments.proof.md``; with outcomes
+    private ``rows/moments/outcome_moments.proof.md``).
 
     Parameters
     ----------

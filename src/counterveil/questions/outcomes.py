@@ -137,8 +137,9 @@ def outcomes(
 ) -> OutcomesResult:
     """Estimate the effects on all outcomes of a study, the primary one first.
 
-    One epsilon pays for all outcomes together. The study declares several outcomes, and two arms or
-    several.
+    One epsilon pays for all outcomes together: they are released as one vector, with noise for what one
+    person can change in all of its entries at once (``rows/linear/several_outcomes.proof.md``). The study
+    declares several outcomes, and two arms or several.
 
     Parameters
     ----------
@@ -200,7 +201,9 @@ def outcomes(
     Returns
     -------
     OutcomesResult
-        The effect on every outcome with its standard error, and single and simultaneous intervals.
+        The effect on every outcome with its standard error, and single and simultaneous intervals, in
+        units of that outcome where `measure` is "difference". Each of m simultaneous intervals has the
+        level ``level ** (1 / m)`` (Šidák).
 
     Raises
     ------

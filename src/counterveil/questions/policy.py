@@ -670,8 +670,8 @@ def policy_value(
     Returns
     -------
     PolicyValue
-        Gains over treating nobody and over treating everybody, and of treating everybody over nobody,
-        with intervals; and the share of people whom the rule treats.
+        Gains per person over treating nobody and over treating everybody, and of treating everybody over
+        nobody, in units of the outcome, with intervals; and the share of people whom the rule treats.
 
     Raises
     ------

@@ -153,8 +153,8 @@ def quantiles(
     Returns
     -------
     QuantilesResult
-        Differences of quantiles, treated minus control, both distribution functions and all other
-        quantiles, with intervals and bands.
+        Differences of quantiles, treated minus control, in units of the outcome, both distribution
+        functions (probabilities) and all other quantiles, with intervals and bands.
 
     Raises
     ------

@@ -140,8 +140,9 @@ def survival(
     Returns
     -------
     SurvivalResult
-        Survival of both arms on the grid, its difference, restricted mean times, quantiles, the
-        log-rank test and hazard ratio, with intervals and bands.
+        Survival of both arms on the grid and its difference (probabilities), restricted mean times and
+        quantiles (in the unit of the times), the log-rank test and hazard ratio, with intervals and
+        bands.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Parts that intervals of curves share: widths of sampling error and noise together, and the bias of two arms.
+"""Parts that intervals of curves share: widths of sampling error and noise together, and bias of two arms.
 
     half-width = sqrt((z s)^2 + (q t)^2),
 
