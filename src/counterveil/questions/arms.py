@@ -9,9 +9,11 @@ intervals.
 One epsilon pays for all arms because a person is in one arm only. Where arms are public, a changed outcome
 moves the numbers of one arm alone, and each arm is released with the whole budget
 (`rows/linear/arm_mean.proof.md`, `session/branches.proof.md`). Where records are private, a replaced record
-moves the sums of two arms at most, however many there are (`rows/moments/arms.proof.md`). Simultaneous
-intervals of m contrasts take the level L^(1/m) for each (Sidak); `inference/simultaneous.proof.md` shows that
-they hold although all contrasts share the reference.
+moves the sums of two arms at most, however many there are (`rows/moments/arms.proof.md`; adjusted for
+covariates `rows/moments/group_scores.proof.md`); where treatments and outcomes are, scores of all arms
+together have one bound (`rows/pairs/pair_scores.proof.md`). Simultaneous intervals of m contrasts take the
+level L^(1/m) for each (Sidak); `inference/simultaneous.proof.md` shows that they hold although all contrasts
+share the reference.
 
 This module checks the arguments and chooses what "auto" stands for; estimators do the rest.
 """

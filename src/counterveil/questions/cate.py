@@ -7,10 +7,11 @@ outcome, with pointwise intervals and a band that holds at all points together; 
 these public points.
 
 One epsilon pays for the whole function because the numbers that it is made of (moments, or the weights b) are
-released once with noise; an evaluation reads these and public points and is post-processing. Proof pages, by
-what is private, are listed in the guarantee of each answer; for "series" it is
-`rows/linear/linear_map.proof.md`. "r_learner" follows Nie and Wager (2021). This module checks the arguments
-and hands the question to the registered estimator.
+released once with noise; an evaluation reads these and public points and is post-processing. Proofs:
+`rows/linear/linear_map.proof.md` ("series", outcomes private), `rows/moments/arm_statistics.proof.md` and
+`rows/moments/orthogonal_score.proof.md` ("t_learner" and "r_learner", records private); the guarantee of each
+answer names its own. "r_learner" follows Nie and Wager (2021). This module checks the arguments and hands the
+question to the registered estimator.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ moments, with `regress` and `compliance`; coefficients are in units of the respo
 One epsilon pays for every regression: each is a function of the released moments alone, and so
 post-processing. The moments themselves are safe because a row's products are bounded: replacing one moves the
 vector of means of products by at most sqrt(2) R / n, R being the largest squared length of a weighted row.
-Proof: `rows/moments/regression_moments.proof.md`; that noise is in the standard errors:
-`inference/linear_fit.py`.
+Proofs: `rows/moments/regression_moments.proof.md` (records private), `rows/moments/outcome_moments.proof.md`
+(outcomes private). The noise is included in the standard errors (`inference/linear_fit.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""`Session`: several questions against one budget."""
+"""`Session`: several questions about the same rows, against one budget.
+
+In: data, a study with public declarations, and what is charged. Each method asks one question, names its own
+epsilon and delta, and returns a released answer. The ledger adds up what questions cost, also where later
+ones are chosen by earlier answers, and refuses what no longer fits: `accounting/filters.proof.md`. Methods
+have the parameters and docstrings of the functions in this package, without those that open a session.
+"""
 
 from __future__ import annotations
 
