@@ -7,8 +7,9 @@ with b normal weights of covariance V, f(x) public features of a row, and c the 
 |f(x)'(b - E b)| / sd(x) over the rows.
 
 - `level_of_each`, `adjusted_p`: contrasts of several arms with one reference depend on each other through it.
-  Sidak's level is valid for them: given the reference's error, all coverages fall with its size, so that they
-  are positively associated. Proof: `inference/simultaneous.proof.md`.
+  Sidak's level is valid for them where errors of arms are independent: given the reference's error, all
+  coverages fall with its size, so that they are positively associated. Proof:
+  `inference/simultaneous.proof.md`.
 - `simultaneous`: c from a fixed set of public normal draws; never below the quantile of one point, never
   beyond Scheffe's bound, the root of the chi-squared quantile, which holds at all x whatever the draws are.
 

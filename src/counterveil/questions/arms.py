@@ -13,7 +13,7 @@ moves the sums of two arms at most, however many there are (`rows/moments/arms.p
 covariates `rows/moments/group_scores.proof.md`); where treatments and outcomes are, scores of all arms
 together have one bound (`rows/pairs/pair_scores.proof.md`). Simultaneous intervals of m contrasts take the
 level L^(1/m) for each (Sidak); `inference/simultaneous.proof.md` shows that they hold although all contrasts
-share the reference.
+share the reference, where errors of arms are independent.
 
 This module checks the arguments and chooses what "auto" stands for; estimators do the rest.
 """
