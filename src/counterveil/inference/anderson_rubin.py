@@ -1,8 +1,15 @@
 """Intervals for the effect of one endogenous column that hold however weak the instruments are [1]_.
 
-A value e is kept where the instruments do not explain what it leaves of the response, y - e d: where the F
-statistic of their joint coefficients, noise included, is no larger than its quantile. Kept values may be an
-interval, all but an interval, everything, or nothing; they are in units of the response over those of the column.
+    F(e) = b(e)' C(e)^-1 b(e) / k,    b(e) the coefficients of the k instruments in y - e d,
+
+with y the response, d the endogenous column and C(e) the covariance of b(e), sampling and noise included. A
+value e is kept where F(e) is no larger than its quantile: where the instruments do not explain what e leaves
+of the response.
+
+Why: if e is the effect and instruments are valid, b(e) is zero but for its error, whether or not instruments
+move d; no division by a weak first stage takes place. Kept values may be an interval, all but an interval,
+everything, or nothing; they are in units of the response over those of the column. In: released moments
+(`moments.py`); it is post-processing.
 
 References
 ----------

@@ -1,8 +1,14 @@
-"""One coordinate of l2-ball noise beside normal noise of the same variance.
+"""How much wider than a normal number one coordinate of l2-ball noise is at a level, as a factor of variance.
 
-Noise of the l2 ball in k dimensions has a density that falls as exp(-|x|). One coordinate has variance k + 1 and
-heavier tails than a normal: `ball_factor` is what its variance is multiplied by for a normal to reach as far at one
-level.
+    factor = (q / (sqrt(k + 1) z))^2,  and at least 1
+
+In k dimensions (2 or 3) noise of the l2 ball has a density proportional to exp(-|x|), so that one coordinate
+has variance k + 1 and heavier tails than a normal. q is the half-width that a coordinate exceeds with chance
+1 - level, and z the normal quantile of the level: a normal whose variance is multiplied by the factor reaches
+exactly as far. In: level and k, both public. Out: a number without unit.
+
+The tail is exp(-q) (2 + q) / 2 for k = 3, and the integral of 2 |x| K_1(|x|) / pi beyond q for k = 2, K_1 a
+Bessel function. It is used for intervals only; that the noise protects is `mechanisms/ball.proof.md`.
 """
 
 from __future__ import annotations

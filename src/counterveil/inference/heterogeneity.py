@@ -1,8 +1,14 @@
 """How far sites differ beyond their errors: Cochran's Q, I^2, and the variance between sites.
 
-Site j estimates its own effect, drawn around a mean with variance tau^2, with an error of variance v_j. tau^2 is
-Paule and Mandel's: with it the weighted sum of squares is its degrees of freedom. Its interval is that of the Q
-profile.
+    Q(tau^2) = sum_j (e_j - e)^2 / (v_j + tau^2),    e the average of the e_j with weights 1 / (v_j + tau^2)
+
+Site j estimates its own effect, drawn around a mean with variance tau^2, by e_j with an error of variance v_j
+(both released; units of the estimate and their square). Without differences Q(0) is about chi-squared with J
+- 1 degrees of freedom. tau^2 is Paule and Mandel's (1982): with it Q(tau^2) is its expectation, J - 1. Its
+interval is that of the Q profile: all tau^2 whose Q lies between two chi-squared quantiles (Viechtbauer 2007;
+`inference/random_effects.proof.md`). I^2 is the part of Q beyond its degrees of freedom.
+
+Everything is made from released numbers: privacy does not depend on it.
 """
 
 from __future__ import annotations

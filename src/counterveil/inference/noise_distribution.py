@@ -1,13 +1,16 @@
 """Distributions of noise as inference sees them: symmetric, with a distribution function and its quantiles.
 
-- `NoiseDistribution`: what a distribution has to offer. Mechanisms make them; `noise_sums` and `noisy_scale` make
-  others from these.
+    F(x) = P(X <= x) = 1 - F(-x),    all values in units of the estimate that the noise X was added to.
+
+- `NoiseDistribution`: what a distribution has to offer. Mechanisms make them; `noise_sums` and `noisy_scale`
+  make others from these.
 - `SymmetricNoise`: both functions of a symmetric distribution, from its upper tail alone.
-- `standardised`: most distributions are a multiple of a standard one. What is tabulated for the standard one serves
-  all its multiples.
+- `standardised`: most distributions are a multiple of a standard one. What is tabulated for the standard one
+  serves all its multiples.
 - `NoiseBatch`: many distributions at once, those of one standard distribution in one call.
 
-All values are in units of the estimate that the noise was added to.
+Distributions are public: they follow from the budget and the sensitivity. Intervals depend on them; privacy
+does not, it follows from how noise is drawn (`mechanisms/*.proof.md`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
 """The p-value that belongs to intervals of every level: the least alpha whose interval leaves a value out.
 
-Where half-widths depend on the level through tables and inflations, no formula gives it; `p_value_from` searches the
-level whose half-width is the distance, along normal quantiles z, on which half-widths are nearly straight. `p_value`
-does the same for intervals that are no half-widths, by halving the range of exponents.
+    p = min { alpha : |estimate - value| > h(1 - alpha) },    h(level) the half-width of the interval.
+
+A test that rejects what the interval leaves out has the interval's error rate, so that p is right wherever
+intervals cover. Where half-widths depend on the level through tables and inflations, no formula gives p;
+`p_value_from` searches the level whose half-width is the distance (units of the estimate), along normal
+quantiles z, on which half-widths are nearly straight. `p_value` does the same for intervals that are no
+half-widths, by halving the range of exponents. Out: a number between 1e-12 and 1. Only released numbers
+enter; constants set precision and privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,21 @@
-"""Intervals that hold for several numbers at once.
+"""Intervals that hold for several numbers at once: Sidak's level, and bands of curves.
 
-- `level_of_each`, `adjusted_p`: contrasts with a shared reference, by Šidák's level; the page beside says why it is
-  valid though they depend on each other.
-- `simultaneous`: linear functions of normal weights at many rows (the band of a curve), by the quantile of the largest
-  standardised deviation over public draws; never beyond Scheffé's bound.
+    m numbers:  each at level L^(1/m), so that all cover together with probability L;  p_adj = 1 - (1 - p)^m
+    a curve:    f(x)'b -+ c sd(x),  sd(x)^2 = f(x)' V f(x)
+
+with b normal weights of covariance V, f(x) public features of a row, and c the quantile of the largest of
+|f(x)'(b - E b)| / sd(x) over the rows.
+
+- `level_of_each`, `adjusted_p`: contrasts of several arms with one reference depend on each other through it.
+  Sidak's level is valid for them where errors of arms are independent: given the reference's error, all
+  coverages fall with its size, so that they are positively associated. Proof:
+  `inference/simultaneous.proof.md`.
+- `simultaneous`: c from a fixed set of public normal draws; never below the quantile of one point, never
+  beyond Scheffe's bound, the root of the chi-squared quantile, which holds at all x whatever the draws are.
+
+In: released weights, their covariance, a level. Out: a level, a p-value, or c as a number of standard
+deviations. This is arithmetic on released and public numbers; privacy does not depend on it, nor on the
+number of draws.
 """
 
 # Proof: simultaneous.proof.md

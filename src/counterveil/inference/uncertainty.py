@@ -4,10 +4,16 @@
 
     N(0, V) + X + b,  |b| <= bias,
 
-with X the privacy noise; from it follow standard deviations, half-widths and p-values. How they are computed stands
-in modules of their own: `convolution` (normal plus noise), `variance_inflation` (V itself released with noise),
-`biased_intervals`, `ball_noise`, `p_values`; `clusters` has errors with few clusters. `solve_together` computes what
-many estimates need at once.
+with V the sampling variance (squared units of the estimate), X the privacy noise, whose distribution is
+public, and b an error that no averaging removes. From it follow standard deviations, half-widths and
+p-values, in units of the estimate. In: public and released numbers alone; rows are not read, so that all of
+this is post-processing and privacy does not depend on it.
+
+Why intervals cover: N + X is convolved exactly, not taken for normal (`convolution`); where V itself was
+released with noise, it is enlarged by the smallest constant that keeps the level whatever V is
+(`variance_inflation`); a bias is allowed for by the worst one within its bound (`biased_intervals`, Armstrong
+and Kolesar 2018). `ball_noise` and `p_values` do what their names say; `clusters` has errors with few
+clusters. `solve_together` computes what many estimates need at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,22 @@
-"""Effects of several arms: `arms(...)`."""
+"""Average effects of several arms against a reference arm, all paid for by one epsilon: `arms(...)`.
+
+    effect of arm a:  E[Y(a) - Y(r)],  r the reference arm
+
+In: private rows, a study that declares the arms and the public range of the outcome, and the budget. Out: the
+mean of every arm and its difference from the reference, in units of the outcome, with single and simultaneous
+intervals.
+
+One epsilon pays for all arms because a person is in one arm only. Where arms are public, a changed outcome
+moves the numbers of one arm alone, and each arm is released with the whole budget
+(`rows/linear/arm_mean.proof.md`, `session/branches.proof.md`). Where records are private, a replaced record
+moves the sums of two arms at most, however many there are (`rows/moments/arms.proof.md`; adjusted for
+covariates `rows/moments/group_scores.proof.md`); where treatments and outcomes are, scores of all arms
+together have one bound (`rows/pairs/pair_scores.proof.md`). Simultaneous intervals of m contrasts take the
+level L^(1/m) for each (Sidak); `inference/simultaneous.proof.md` shows that they hold although all contrasts
+share the reference, where errors of arms are independent.
+
+This module checks the arguments and chooses what "auto" stands for; estimators do the rest.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +112,8 @@ def arms(
 ) -> ArmsResult:
     """Estimate the average effects of all arms of a study against its reference arm.
 
-    One epsilon pays for all arms together.
+    One epsilon pays for all arms together, as a person is in one arm only
+    (``rows/linear/arm_mean.proof.md``, ``rows/moments/arms.proof.md``).
 
     Parameters
     ----------
@@ -142,8 +161,8 @@ def arms(
     Returns
     -------
     ArmsResult
-        Mean outcome of every arm, the reference first, and the differences from the reference, with
-        single and simultaneous intervals.
+        Mean outcome of every arm, the reference first, and the differences from the reference, in units
+        of the outcome, with single and simultaneous intervals.
 
     Raises
     ------

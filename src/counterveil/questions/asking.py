@@ -1,7 +1,14 @@
 """How a question is asked: of data once or of an open session, with its arguments as a checked declaration.
 
-A question is a function, decorated by `asks`, beside a class of its arguments. The class is what the command line,
-plans and the text of a repeated call read; tests hold it and the signature of the function equal.
+A *question* (`ate`, `outcomes`, ...) is a function, decorated by `asks`, beside a frozen dataclass of its
+arguments. `Arguments.checked(study)` refuses what cannot be answered and reads neither rows nor ledger; what
+it returns, `Asked`, is the budget (epsilon, delta) and a function that answers on an open session. `ask_once`
+opens a session for one question. In: data, a study that declares public ranges and roles, arguments. Out: the
+released answer.
+
+The class is what the command line, plans and the text of a repeated call read; tests hold it and the
+signature of the function equal. Because all refusals here come from public numbers, they say nothing about a
+person and cost nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""`cv.ate`: its arguments, and how a checked question is answered by a method."""
+"""The average effect of a treatment, E[Y(1) - Y(0)]: the arguments of `cv.ate`, and how they are answered.
+
+In: the call's arguments, of which all are checked here before data or budget are touched. Out: a result whose
+estimate is in units of the outcome (or of the `measure`), with an interval that includes the privacy noise.
+Which numbers are released, with which bounds, is decided by the method that is registered for what is
+protected; the answer names its proof pages (`rows/**/*.proof.md`). Nothing here adds noise or reads a private
+number.
+"""
 
 from __future__ import annotations
 

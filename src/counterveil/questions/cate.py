@@ -1,4 +1,18 @@
-"""Conditional average treatment effects: `cate(...)`."""
+"""Treatment effects as a function of covariates (CATE), released once and evaluated for free: `cate(...)`.
+
+    tau(x) = E[Y(1) - Y(0) | X = x],  approximated by sum_j b_j f_j(x) over a public basis f
+
+In: private rows, declared ranges, the budget. Out: a function of covariates with values in units of the
+outcome, with pointwise intervals and a band that holds at all points together; with `queries`, the values at
+these public points.
+
+One epsilon pays for the whole function because the numbers that it is made of (moments, or the weights b) are
+released once with noise; an evaluation reads these and public points and is post-processing. Proofs:
+`rows/linear/linear_map.proof.md` ("series", outcomes private), `rows/moments/arm_statistics.proof.md` and
+`rows/moments/orthogonal_score.proof.md` ("t_learner" and "r_learner", records private); the guarantee of each
+answer names its own. "r_learner" follows Nie and Wager (2021). This module checks the arguments and hands the
+question to the registered estimator.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +198,8 @@ def cate(
 ) -> CateModel | CateAnswers:
     """Estimate the treatment effect as a function of the covariates (CATE).
 
-    One epsilon pays for the whole function: it may be evaluated as often as you like.
+    One epsilon pays for the whole function: it is released once, and may be evaluated as often as you like
+    (post-processing).
 
     Parameters
     ----------
@@ -231,7 +246,7 @@ def cate(
     -------
     CateModel | CateAnswers
         The released function, a `CateModel`; with `queries` its values there, `CateAnswers`. Both have
-        pointwise intervals and simultaneous bands.
+        pointwise intervals and simultaneous bands, in units of the outcome.
 
     Raises
     ------

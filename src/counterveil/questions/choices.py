@@ -1,4 +1,9 @@
-"""What arguments of questions may be, and how a call is written again."""
+"""What arguments of questions may be (types for editors and checkers), and how a call is written again.
+
+In: the checked arguments of a call. Out: `Repeat`, the text of the same call in Python and on the command
+line, which reports show below an answer. Values are checked where questions are checked; nothing private
+enters.
+"""
 
 from __future__ import annotations
 

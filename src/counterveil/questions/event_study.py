@@ -1,4 +1,16 @@
-"""Effects by period: `event_study(...)`."""
+"""Effects by period of a panel, relative to a reference period: `event_study(...)`.
+
+    effect in period t:  E[Y_t(1) - Y_t(0)] = (change of the treated since period r) - (that of the controls)
+
+with r the reference period; the second form is right under parallel trends. In: private measurements of
+everyone in every period, their public range, the budget. Out: one effect for each period but r, in units of
+the outcome, with single and simultaneous intervals and a test that effects before treatment are zero.
+
+One epsilon pays for all periods: a person's measurements may all change at once, each period's comparison has
+a part of the budget, and the parts add up to it. Proofs: `rows/linear/event_study.proof.md` (outcomes
+private), `rows/moments/event_study.proof.md` (records private). This module checks the arguments; estimators
+do the rest.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +105,8 @@ def event_study(
     """Estimate the effects of all periods of a panel, relative to a reference period.
 
     Everyone treated is so from the end of the periods before on. Effects of periods before treatment
-    show whether trends were parallel then. One epsilon pays for all periods.
+    show whether trends were parallel then. One epsilon pays for all periods:
+    each has a part of it (``rows/linear/event_study.proof.md``, ``rows/moments/event_study.proof.md``).
 
     Parameters
     ----------
@@ -147,8 +160,8 @@ def event_study(
     Returns
     -------
     EventStudyResult
-        The effect of every period but the reference, with single and simultaneous intervals and a test
-        of the periods before treatment.
+        The effect of every period but the reference, in units of the outcome, with single and
+        simultaneous intervals and a test of the periods before treatment.
 
     Raises
     ------

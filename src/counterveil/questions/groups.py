@@ -1,4 +1,18 @@
-"""Effects by group: `groups(...)`, checked before any data or budget is touched."""
+"""Average effects in public groups of people, for about the price of one: `groups(...)`.
+
+    effect in group g:  E[Y(1) - Y(0) | G = g]
+
+In: private rows, groups by public labels or cut points, the budget. Out: for every group the effect in units
+of the outcome, with standard error, single and simultaneous intervals, and a test whether effects differ.
+
+One epsilon pays for all groups because they are disjoint: where a person's group is public, one changed
+outcome moves the numbers of one group alone, and each group is released with the whole budget
+(`session/branches.proof.md`). Where groups are private, a replaced record leaves one group and enters
+another, and the sums of all groups together are bounded by twice what one record adds
+(`rows/moments/group_scores.proof.md`).
+
+All arguments are checked here before any data or budget is touched; estimators do the rest.
+"""
 
 from __future__ import annotations
 
@@ -207,8 +221,8 @@ def groups(
     Returns
     -------
     GroupsResult
-        The average effect of every group with its standard error, single and simultaneous intervals,
-        and a test of whether effects differ.
+        The average effect of every group in units of the outcome, with its standard error, single and
+        simultaneous intervals, and a test of whether effects differ.
 
     Raises
     ------

@@ -1,10 +1,17 @@
-"""Looks at an effect while data come in.
+"""Looks at an effect while data come in, with intervals that hold together wherever the study stops.
 
-`interim.planned(...)` comes before the first row, `interim.look(...)` is each look.
+`interim.planned(...)` comes before the first row, `interim.look(...)` is each look, and
+`interim.sequence(...)` plans looks without a last one.
 
-A plan divides the budget and the error among its looks, which a policy keeps. Then their intervals
-cover together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without
-a last one.
+    look k:  an interval of level 1 - alpha_k at the budget epsilon_k,
+             sum_k alpha_k <= alpha,  sum_k epsilon_k <= epsilon
+
+In: the planned numbers of rows at the looks, epsilon, and the level 1 - alpha. Out: at every look the effect
+in units of the outcome. The chance that any interval misses is at most the sum of the chances that each one
+does (Bonferroni), whatever the dependence between looks and wherever the study stops. alpha is divided by the
+functions of O'Brien and Fleming or of Pocock, in the form of Lan and DeMets (1983), or as alpha / (k (k +
+1)), which adds up to alpha over all k. Budgets of looks add up under adaptive choices:
+`accounting/filters.proof.md`; a policy of the ledger keeps the plan.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""Second moments released once, for regressions that cost nothing: `moments(...)`."""
+"""Second moments of columns, released once, for any number of regressions: `moments(...)`.
+
+    released:  Z'Z / n + noise,    least squares from its blocks:  b = (X'X)^{-1} X'y
+
+In: private rows with d columns z of declared ranges, moved to [-1, 1]; long rows are weighted down. Out: the
+moments, with `regress` and `compliance`; coefficients are in units of the response over those of a regressor.
+
+One epsilon pays for every regression: each is a function of the released moments alone, and so
+post-processing. The moments themselves are safe because a row's products are bounded: replacing one moves the
+vector of means of products by at most sqrt(2) R / n, R being the largest squared length of a weighted row.
+Proofs: `rows/moments/regression_moments.proof.md` (records private), `rows/moments/outcome_moments.proof.md`
+(outcomes private). The noise is included in the standard errors (`inference/linear_fit.py`).
+"""
 
 from __future__ import annotations
 
@@ -82,7 +94,9 @@ def moments(
 ) -> Moments:
     """Release second moments of treatment, outcome and covariates, from which regressions are free.
 
-    One epsilon pays for every linear and instrumental-variable regression among the columns.
+    One epsilon pays for every linear and instrumental-variable regression among the columns: each is
+    computed from the released moments alone (``rows/moments/regression_moments.proof.md``; with outcomes
+    private ``rows/moments/outcome_moments.proof.md``).
 
     Parameters
     ----------

@@ -1,4 +1,29 @@
-"""Effects on several outcomes at once: `outcomes(...)`."""
+"""Effects on several outcomes at once, all paid for by one epsilon: `outcomes(...)`.
+
+    effect on outcome k:  tau_k = E[Y_k(1) - Y_k(0)],  or a ratio or another `measure` of both arm means
+
+In: private rows, a study that declares every outcome with its public range [l_k, u_k], and the budget. Out:
+for every outcome (and arm, where there are several) the estimate, in units of that outcome where the measure
+is a difference, with its standard error, an interval and a p-value; noise is included in all of them.
+
+One epsilon pays for all outcomes together because they are released as one vector, whose noise is made for
+what one person can do to all of its entries at once. A row moves the k-th entry by at most a public bound D
+(u_k - l_k), with D the largest weight of a row. In these units, with m outcomes of equal importance, Gaussian
+noise grows by sqrt(m) and pure noise (box noise, `mechanisms/box.proof.md`) by sqrt((m + 1)(m + 2)/6), where
+m separate requests would pay m times. `importance` moves noise from one outcome to another. Proofs:
+`rows/linear/several_outcomes.proof.md` (outcomes private), `rows/moments/several_outcomes.proof.md` (records
+private, two arms), `rows/moments/arms.proof.md` (records private, several arms),
+`rows/pairs/pair_scores.proof.md` (treatments and outcomes private).
+
+Simultaneous intervals of m effects are the single ones at the level L^(1/m) each, so that all cover together
+with probability L. For normal errors, however correlated, that is Sidak's inequality (1967); for arms with a
+shared reference and noise that is not normal see `inference/simultaneous.proof.md`. They are arithmetic on
+released numbers: privacy does not depend on them.
+
+This module checks the arguments before data or budget are touched, chooses the method that "auto" stands for
+and the noise of least variance from public numbers, and hands the question to the estimator that is
+registered for it.
+"""
 
 from __future__ import annotations
 
@@ -112,8 +137,9 @@ def outcomes(
 ) -> OutcomesResult:
     """Estimate the effects on all outcomes of a study, the primary one first.
 
-    One epsilon pays for all outcomes together. The study declares several outcomes, and two arms or
-    several.
+    One epsilon pays for all outcomes together: they are released as one vector, with noise for what one
+    person can change in all of its entries at once (``rows/linear/several_outcomes.proof.md``). The study
+    declares several outcomes, and two arms or several.
 
     Parameters
     ----------
@@ -175,7 +201,9 @@ def outcomes(
     Returns
     -------
     OutcomesResult
-        The effect on every outcome with its standard error, and single and simultaneous intervals.
+        The effect on every outcome with its standard error, and single and simultaneous intervals, in
+        units of that outcome where `measure` is "difference". Each of m simultaneous intervals has the
+        level ``level ** (1 / m)`` (Šidák).
 
     Raises
     ------

@@ -1,4 +1,14 @@
-"""Balance and overlap of the arms where whole records are private: one small release with its own price."""
+"""Balance and overlap of the arms where whole records are private: one small release with its own price.
+
+In: private rows of two arms, declared ranges and labels of covariates, the budget. Out: by arm, counts,
+means, shares and standardised differences of covariates, and counts of people by cells of a released score;
+each with an interval for its noise. It is asked with `protects="record"` only: elsewhere covariates are
+public, and Table 1 is free.
+
+Right because each record adds a bounded vector to the sums of its arm: counts, numbers clipped to their
+ranges, their squares, and flags of labels. Replacing one moves all sums together by at most a public length,
+which the noise is made for. Proof: `rows/moments/arm_balance.proof.md`. This module checks the arguments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function."""
+"""Public rules that say whom to treat, and what they gain: `policy_value`, `targeting_curve`.
+
+A rule is a public function r(x) of covariates with values 0 or 1: by a released effect, by conditions on
+covariates, or a function of the caller's. Its value is an average over people, in units of the outcome less
+the cost of treatment. In: private rows, the rule, the budget. Out: gains with intervals that include the
+noise.
+
+Why a rule needs no trust: it is evaluated row by row, so that a changed person changes what is said of that
+person alone, and the bounds of the sums hold for every rule. Proof: `rows/moments/group_scores.proof.md` for
+private records; the guarantee of each answer names its own pages. A rule that keeps state between rows would
+break this; it is required of the caller that it does not.
+"""
 
 from __future__ import annotations
 
@@ -659,8 +670,8 @@ def policy_value(
     Returns
     -------
     PolicyValue
-        Gains over treating nobody and over treating everybody, and of treating everybody over nobody,
-        with intervals; and the share of people whom the rule treats.
+        Gains per person over treating nobody and over treating everybody, and of treating everybody over
+        nobody, in units of the outcome, with intervals; and the share of people whom the rule treats.
 
     Raises
     ------

@@ -1,4 +1,16 @@
-"""Whole distributions of both arms: `quantiles(...)`."""
+"""Quantile effects and both arms' distribution functions, from one release of counts: `quantiles(...)`.
+
+    effect at probability p:  F_1^{-1}(p) - F_0^{-1}(p),  F_a(y) = P(Y(a) <= y)
+
+In: private outcomes, their public range, cells of it that are declared or found by releases, the budget. Out:
+differences of quantiles in units of the outcome, distribution functions as probabilities, with intervals and
+bands.
+
+One epsilon pays for all quantiles because the one private thing that is released is the number of people by
+arm and cell. A changed person leaves one cell and enters another, so that these counts move by at most 2
+altogether (`rows/distribution.proof.md`). Everything else is arithmetic on them. This module checks the
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -141,8 +153,8 @@ def quantiles(
     Returns
     -------
     QuantilesResult
-        Differences of quantiles, treated minus control, both distribution functions and all other
-        quantiles, with intervals and bands.
+        Differences of quantiles, treated minus control, in units of the outcome, both distribution
+        functions (probabilities) and all other quantiles, with intervals and bands.
 
     Raises
     ------

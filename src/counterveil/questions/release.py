@@ -1,4 +1,16 @@
-"""A release of one's own: a sum over private rows, declared by its bound, with noise at a session's gate."""
+"""A release of one's own: a function of private rows with a declared bound, plus noise for that bound.
+
+    released:  f(rows) + noise for the bound B,    |f(D) - f(D')| <= B
+
+for all data sets D and D' that differ in what is private of one person. In: the function f, which returns one
+exact number or several, the bound B in units of f (for several numbers that of the sum of absolute changes or
+of the length of the change, as `norm` says), and the budget, all of which pays for it. Out: the noisy numbers
+in units of f, with intervals for what they are without noise; there is no sampling error in them.
+
+Right under the condition that B is a bound, which its author declares and the answer states. Where f fails, 0
+is released in its place, so that a failure says nothing. Proof: `rows/statistic.proof.md`. The *gate* that
+the numbers pass adds noise and lets each planned release through once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""`Session`: several questions against one budget."""
+"""`Session`: several questions about the same rows, against one budget.
+
+In: data, a study with public declarations, and what is charged. Each method asks one question, names its own
+epsilon and delta, and returns a released answer. The ledger adds up what questions cost, also where later
+ones are chosen by earlier answers, and refuses what no longer fits: `accounting/filters.proof.md`. Methods
+have the parameters and docstrings of the functions in this package, without those that open a session.
+"""
 
 from __future__ import annotations
 
@@ -279,7 +285,8 @@ class Session(BaseSession):
     ) -> ArmsResult:
         """Estimate the average effects of all arms of a study against its reference arm.
 
-        One epsilon pays for all arms together.
+        One epsilon pays for all arms together, as a person is in one arm only
+        (``rows/linear/arm_mean.proof.md``, ``rows/moments/arms.proof.md``).
 
         Parameters
         ----------
@@ -310,8 +317,8 @@ class Session(BaseSession):
         Returns
         -------
         ArmsResult
-            Mean outcome of every arm, the reference first, and the differences from the reference, with
-            single and simultaneous intervals.
+            Mean outcome of every arm, the reference first, and the differences from the reference, in units
+            of the outcome, with single and simultaneous intervals.
 
         Raises
         ------
@@ -375,7 +382,8 @@ class Session(BaseSession):
     ) -> CateModel | CateAnswers:
         """Estimate the treatment effect as a function of the covariates (CATE).
 
-        One epsilon pays for the whole function: it may be evaluated as often as you like.
+        One epsilon pays for the whole function: it is released once, and may be evaluated as often as you like
+        (post-processing).
 
         Parameters
         ----------
@@ -405,7 +413,7 @@ class Session(BaseSession):
         -------
         CateModel | CateAnswers
             The released function, a `CateModel`; with `queries` its values there, `CateAnswers`. Both have
-            pointwise intervals and simultaneous bands.
+            pointwise intervals and simultaneous bands, in units of the outcome.
 
         Raises
         ------
@@ -467,7 +475,8 @@ class Session(BaseSession):
         """Estimate the effects of all periods of a panel, relative to a reference period.
 
         Everyone treated is so from the end of the periods before on. Effects of periods before treatment
-        show whether trends were parallel then. One epsilon pays for all periods.
+        show whether trends were parallel then. One epsilon pays for all periods:
+        each has a part of it (``rows/linear/event_study.proof.md``, ``rows/moments/event_study.proof.md``).
 
         Parameters
         ----------
@@ -504,8 +513,8 @@ class Session(BaseSession):
         Returns
         -------
         EventStudyResult
-            The effect of every period but the reference, with single and simultaneous intervals and a test
-            of the periods before treatment.
+            The effect of every period but the reference, in units of the outcome, with single and
+            simultaneous intervals and a test of the periods before treatment.
 
         Raises
         ------
@@ -608,8 +617,8 @@ class Session(BaseSession):
         Returns
         -------
         GroupsResult
-            The average effect of every group with its standard error, single and simultaneous intervals,
-            and a test of whether effects differ.
+            The average effect of every group in units of the outcome, with its standard error, single and
+            simultaneous intervals, and a test of whether effects differ.
 
         Raises
         ------
@@ -666,7 +675,9 @@ class Session(BaseSession):
     ) -> Moments:
         """Release second moments of treatment, outcome and covariates, from which regressions are free.
 
-        One epsilon pays for every linear and instrumental-variable regression among the columns.
+        One epsilon pays for every linear and instrumental-variable regression among the columns: each is
+        computed from the released moments alone (``rows/moments/regression_moments.proof.md``; with outcomes
+        private ``rows/moments/outcome_moments.proof.md``).
 
         Parameters
         ----------
@@ -757,8 +768,9 @@ class Session(BaseSession):
     ) -> OutcomesResult:
         """Estimate the effects on all outcomes of a study, the primary one first.
 
-        One epsilon pays for all outcomes together. The study declares several outcomes, and two arms or
-        several.
+        One epsilon pays for all outcomes together: they are released as one vector, with noise for what one
+        person can change in all of its entries at once (``rows/linear/several_outcomes.proof.md``). The study
+        declares several outcomes, and two arms or several.
 
         Parameters
         ----------
@@ -803,7 +815,9 @@ class Session(BaseSession):
         Returns
         -------
         OutcomesResult
-            The effect on every outcome with its standard error, and single and simultaneous intervals.
+            The effect on every outcome with its standard error, and single and simultaneous intervals, in
+            units of that outcome where `measure` is "difference". Each of m simultaneous intervals has the
+            level ``level ** (1 / m)`` (Šidák).
 
         Raises
         ------
@@ -974,8 +988,8 @@ class Session(BaseSession):
         Returns
         -------
         PolicyValue
-            Gains over treating nobody and over treating everybody, and of treating everybody over nobody,
-            with intervals; and the share of people whom the rule treats.
+            Gains per person over treating nobody and over treating everybody, and of treating everybody over
+            nobody, in units of the outcome, with intervals; and the share of people whom the rule treats.
 
         Raises
         ------
@@ -1069,8 +1083,8 @@ class Session(BaseSession):
         Returns
         -------
         QuantilesResult
-            Differences of quantiles, treated minus control, both distribution functions and all other
-            quantiles, with intervals and bands.
+            Differences of quantiles, treated minus control, in units of the outcome, both distribution
+            functions (probabilities) and all other quantiles, with intervals and bands.
 
         Raises
         ------
@@ -1158,8 +1172,9 @@ class Session(BaseSession):
         Returns
         -------
         SurvivalResult
-            Survival of both arms on the grid, its difference, restricted mean times, quantiles, the
-            log-rank test and hazard ratio, with intervals and bands.
+            Survival of both arms on the grid and its difference (probabilities), restricted mean times and
+            quantiles (in the unit of the times), the log-rank test and hazard ratio, with intervals and
+            bands.
 
         Raises
         ------

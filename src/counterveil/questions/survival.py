@@ -1,4 +1,16 @@
-"""Times to an event: `survival(...)`."""
+"""Survival curves of both arms and what follows from them, from one release of tables: `survival(...)`.
+
+    S_a(t) = P(T(a) > t),  T(a) the time to the event in arm a
+
+In: private times and event flags, a public horizon or grid of J time cells, the budget. Out: S_1 and S_0 at
+the edges of cells and their difference (probabilities), restricted mean times and quantiles (unit of the
+times), log-rank test and hazard ratio, each with an interval that includes the noise.
+
+One epsilon pays for all of it because what is released are tables of events and censorings by cell and arm. A
+person has a weight of 1 in one table, so that the sum of absolute changes of the counts is at most 2
+(`rows/time_tables.proof.md`). Curves, tests and ratios are arithmetic on the released tables. This module
+checks the arguments.
+"""
 
 from __future__ import annotations
 
@@ -128,8 +140,9 @@ def survival(
     Returns
     -------
     SurvivalResult
-        Survival of both arms on the grid, its difference, restricted mean times, quantiles, the
-        log-rank test and hazard ratio, with intervals and bands.
+        Survival of both arms on the grid and its difference (probabilities), restricted mean times and
+        quantiles (in the unit of the times), the log-rank test and hazard ratio, with intervals and
+        bands.
 
     Raises
     ------

@@ -1,4 +1,12 @@
-"""Table 1: covariates by arm as they are, for questions that protect outcomes alone; free of charge."""
+"""Table 1: covariates by arm as they are, for questions that protect outcomes alone; free of charge.
+
+In: treatments and covariates, which are public there. Out: by arm, rows, means and standard deviations of
+numbers (in units of the covariate), shares of labels, and standardised differences,
+
+    (mean of the last arm - mean of the first) / sqrt((variance_last + variance_first) / 2).
+
+No noise and no budget: no outcome is read, and two data sets that differ in an outcome have the same table.
+"""
 
 from __future__ import annotations
 

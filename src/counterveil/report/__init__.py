@@ -1,4 +1,8 @@
-"""Tables, pages and pictures: data in, text or picture out; never spends."""
+"""Tables, pages and pictures: data in, text or picture out; never spends.
+
+In: the facts of an answer (its `to_dict`), which are released or public. Out: text, Markdown, HTML or
+pictures. No module here reads rows or a budget, so that privacy does not depend on any of them.
+"""
 
 from counterveil.report import plots
 from counterveil.report.balance import balance_view, overlap_view

@@ -1,4 +1,9 @@
-"""Measures, several results side by side, and survival in words, from the facts of a result."""
+"""Measures, several results side by side, and survival in words, from the facts of a result.
+
+In: facts: released estimates with their intervals, in units of the outcome, as ratios, or as people (numbers
+needed to treat). Out: sentences, table rows and pictures of them. Numbers are rounded for reading, not
+recomputed.
+"""
 
 from __future__ import annotations
 

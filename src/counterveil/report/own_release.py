@@ -1,4 +1,8 @@
-"""How a release of one's own is shown: its numbers with intervals for the noise, and the guarantee."""
+"""How a release of one's own is shown: its numbers with intervals for the noise, and the guarantee.
+
+In: facts of the answer: numbers in units of the caller's function, the bound that the caller declared, which
+the guarantee rests on (`rows/statistic.proof.md`), and the noise. Out: a view and a picture.
+"""
 
 from __future__ import annotations
 

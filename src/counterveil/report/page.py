@@ -1,4 +1,8 @@
-"""A view as Markdown, and as a page of HTML."""
+"""A view as Markdown, and as a page of HTML.
+
+In: a `View` (titles, tables and sentences of released numbers). Out: text. All that comes from data or
+callers, such as names of columns, is escaped, so that it cannot become markup.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Pictures of released results: an effect along a covariate, forests, targeting curves, balance, sensitivity.
 
-Everything drawn was released before: plots spend nothing. They need matplotlib, the extra `plots`.
+In: released estimates and their intervals; axes are in the units of the result (outcome, ratio, share of
+people, standardised difference). Out: matplotlib axes. Everything drawn was released before: plots spend
+nothing. They need matplotlib, the extra `plots`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What answers say of their releases and of what their guarantee rests on: the words of `privacy.provenance`."""
+"""What answers say of their releases and of what their guarantee rests on: the words of `privacy.provenance`.
+
+In: values that name each released number and its bound: the sensitivity, that is the most that one person can
+change it (in units of the released number), or the scale of its noise. Out: words. The bounds are proved on
+the pages that the guarantee names; nothing is computed here.
+"""
 
 from __future__ import annotations
 

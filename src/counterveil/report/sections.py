@@ -1,4 +1,8 @@
-"""The report of a result: what was asked, what came out, one picture and what is protected; all else in sections."""
+"""The report of a result: what was asked, what came out, one picture and what is protected; the rest below.
+
+In: the facts of an answer, all released or public. Out: a `View` with sections for diagnostics, shown in the
+units in which the answer holds them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What a result shows: its figures by name, in order."""
+"""What a result shows: its figures by name, in order.
+
+In: the facts of an answer. Out: a `View`: a title, cells of tables with estimates and intervals in the
+answer's units, the guarantee in a line (what is protected, epsilon, delta), and what intervals do not cover,
+the worst first. `page.py` turns views into Markdown and HTML. Nothing is computed from rows.
+"""
 
 from __future__ import annotations
 

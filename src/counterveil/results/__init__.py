@@ -1,4 +1,9 @@
-"""What was asked and what was answered: questions, results, and how they are stored and read back."""
+"""What was asked and what was answered: questions, results, and how they are stored and read back.
+
+In: released numbers with the distribution of their noise. Out: estimates, intervals, p-values, tables and
+files. No module here reads rows or draws noise: all of it is post-processing, and privacy does not depend on
+it.
+"""
 
 from counterveil.privacy import Guarantee
 from counterveil.privacy.caveats import Caveat

@@ -1,4 +1,10 @@
-"""The last steps of every method: complete an answer with what it repeats of its question, and store it."""
+"""The last steps of every method: complete an answer with what it repeats of its question, and store it.
+
+In: an open session, the question, and what a method found: released numbers as `Facts`, by the names of the
+answer's fields. Out: the answer, with its guarantee (what is protected, at which epsilon and delta, by which
+proof pages), stored in the ledger under its request id before it is returned, so that a repeated request gets
+the same numbers and costs nothing. It reads no rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""The answers about several arms, several outcomes, and periods."""
+"""The answers about several arms, several outcomes, and periods: effects with simultaneous intervals.
+
+In: the released means or differences of a question, with the distribution of their noise. Out: tables of
+effects in units of the outcome, comparisons of any two arms or of weighted sums of arms,
+
+    sum_a c_a m_a,    variance = sum_a c_a^2 v_a + covariances,
+
+with c_a public weights, m_a the released mean of arm a and v_a its variance, and simultaneous intervals, each
+of the level L^(1/m) for m effects (Sidak; `inference/simultaneous.proof.md`). Means of different arms are
+those of different people with noise of their own, so that errors are independent but for what was released
+about them together. All of it is post-processing; the pages that prove the release are in the guarantee.
+"""
 
 from __future__ import annotations
 

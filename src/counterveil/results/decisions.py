@@ -1,7 +1,12 @@
 """Decisions from one released number and its interval: tests against margins, and confidence curves.
 
-A test is met where the interval of its level lies beyond the margin: both come from the same convolution of sampling
-error and noise. Proof: `decisions.proof.md`.
+    superior to b:          L > b,                  [L, U] the interval of the level 1 - 2a
+    within (l, u):          l < L and U < u         (two one-sided tests, Schuirmann 1987)
+
+Either statement is wrong with probability at most a: if theta <= b and L > b, then the interval misses theta
+on that side. P-values and intervals come from the same convolution of sampling error and noise, so that they
+agree. In: a released effect and public margins, in units of the effect. Out: whether a test is met, and its
+p-value. Proof: `results/decisions.proof.md`. Nothing is spent: it is arithmetic on released numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The figures of one estimate, as rows of data frames and as facts of files show them.
 
-Every answer's table is made here: effects of arms, groups, periods, outcomes, quantiles and sites, coefficients of
-regressions and effects of queries. A row has the names of R's `broom` with underscores for dots; facts are JSON-ready,
-with None for what is infinite or missing.
+In: an estimate, its standard errors from sampling and from noise, ends of its intervals (all in units of the
+estimate) and p-values. Out: a row with the names of R's `broom` with underscores for dots, or JSON-ready
+facts with None for what is infinite or missing. Every answer's table is made here: effects of arms, groups,
+periods, outcomes, quantiles and sites, coefficients of regressions and effects of queries. Nothing is
+computed but the statistic, estimate over standard error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""The answers about groups, and about ratios of sums."""
+"""The answers about groups, and about ratios of sums: effects by group, gains of rules, targeting curves.
+
+In: released effects of disjoint public groups, or of scores by cell. Out: tables of effects in units of the
+outcome, a test that they do not differ, gains of a rule over treating everyone or nobody, with single and
+simultaneous intervals (each of m at the level L^(1/m); Sidak). All of it is post-processing; the guarantee
+names the pages that prove the release.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Answers as a ledger keeps them: read back, with the files that show them; nothing is computed from rows."""
+"""Answers as a ledger keeps them: read back, with the files that show them; nothing is computed from rows.
+
+In: the stored JSON of answers. Out: the same answers as objects, and reports of them. Reading costs nothing:
+what was released once may be looked at as often as anyone likes (post-processing).
+"""
 
 from __future__ import annotations
 

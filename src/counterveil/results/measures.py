@@ -1,4 +1,13 @@
-"""Measures of two means: ratios, odds ratios, lifts and numbers needed to treat, with their errors."""
+"""Measures of two means: ratios, odds ratios, lifts and numbers needed to treat, with their errors.
+
+    m1 / m0,    m1 / m0 - 1,    (m1 / (1 - m1)) / (m0 / (1 - m0)),    1 / (m1 - m0)
+
+with m1 and m0 the released mean outcomes with and without treatment (units of the outcome). The first three
+have no unit; the last is in people (for outcomes 0 and 1). Intervals of ratios are Fieller's, found by
+inverting a test (`inference/quotient.py`), and may have no upper end; that of 1 / d is made of the ends of
+the interval of d, and has two parts where that holds zero. They are right wherever the intervals they are
+made of are. Nothing is spent.
+"""
 
 from __future__ import annotations
 

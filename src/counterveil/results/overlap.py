@@ -1,4 +1,13 @@
-"""The answer about balance and overlap of private arms: every number with an interval for its noise."""
+"""The answer about balance and overlap of private arms: every number with an interval for its noise.
+
+    standardised difference = (m1 - m0) / s,    s^2 the mean of both arms' variances,
+
+with m1 and m0 the released means of a covariate in the arms (in its units; of a label its share). In:
+released counts and sums by arm, with the standard deviation of their noise. Out: the share treated, these
+differences (without unit; below 0.1 in size is usually taken for balanced), and people of both arms by cells
+of a released score. Intervals are for the privacy noise alone: the numbers describe these people, not a
+population. The release is proved in `rows/moments/arm_balance.proof.md`; what is here is post-processing.
+"""
 
 from __future__ import annotations
 

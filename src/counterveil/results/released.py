@@ -1,4 +1,9 @@
-"""The provenance that every released answer has: what was asked, what is guaranteed, and how it is shown."""
+"""The provenance that every released answer has: what was asked, what is guaranteed, and how it is shown.
+
+Each answer holds the level of its intervals (a probability), the guarantee with the names of its proof pages,
+the exact epsilon and delta that it cost, every number that noise was drawn for with its sensitivity or scale,
+and what its intervals do not cover. All of these are public or released.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The answers about times to an event and about quantiles."""
+"""The answers about times to an event and about quantiles: curves, differences, tests and ratios.
+
+In: released tables of events or of outcomes by cell, with the variance of their noise. Out, computed from
+them when asked for: probabilities at times, restricted means and quantiles in units of the times (or
+outcomes), the log-rank test, hazard ratios, and bands. How: `inference/survival/answers.py`. The tables'
+release is proved in `rows/time_tables.proof.md` and `rows/distribution.proof.md`; all else is
+post-processing.
+"""
 
 from __future__ import annotations
 

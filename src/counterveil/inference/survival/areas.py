@@ -1,8 +1,12 @@
 """Restricted mean times free of the event, their difference and their ratio, with intervals.
 
-A restricted mean is the area under a curve up to the last edge, in the unit of the times. It is linear in
-the curve, so that its variances are those of the curve's points, added up; the ratio goes by logarithms and
-the delta method.
+    restricted mean = integral of S_a(t) from 0 to the last edge = sum_j w_j S_a(t_j),
+
+the area under the curve S_a of arm a, in the unit of the times; w_j are weights of the integral. It is linear
+in the curve, so that its sampling and noise variances are those of the curve's points with their covariances,
+added up. A ratio goes by logarithms and the delta method. Bounds of bias within cells, and of what is left
+open where a curve is lost in the noise, make intervals longer (Armstrong and Kolesar 2018). In: estimates and
+variances from released curves; this is post-processing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """Both arms' curves, standardised over strata, with the covariances of their errors.
 
-    S_a(t) = sum over strata of share_s S_sa(t),
+    S_a(t) = sum over strata of share_s S_sa(t),    Var S_a = sum over strata of share_s^2 Var S_sa,
 
-in probabilities, from the curves of blocks (stratum, arm). Variances add up with squared shares; where
-shares are read off the noisy tables themselves, their noise is carried along by the delta method.
+with S_sa(t) the probability of being free of the event at t in arm a of stratum s, from the curves of blocks
+(stratum, arm), and share_s the stratum's part of all people. Strata hold different people, so that their
+sampling errors are independent and variances add up. Where shares are read off the noisy tables themselves,
+their noise is carried along by the delta method. Out: curves at the edges of cells, with covariances of
+sampling and of noise apart. Only released and public numbers enter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """Distribution functions of both arms from noisy counts of outcomes by cell, as curves that fall from 1 to 0.
 
-One minus a distribution function is a survival curve that nobody is censored from: at an edge it is the
-part of an arm's people that lie beyond it, so that intervals, bands and quantiles are those of survival.
+    1 - F_a(edge) = (people of arm a in cells beyond the edge) / (people of arm a)
+
+One minus a distribution function is a survival curve that nobody is censored from, so that intervals, bands
+and quantiles are those of survival. In: released counts (2, J) in people, or sums of public weights, with
+noise of known standard deviation; edges in units of the outcome; public totals. Out: curves, which are
+probabilities, with the covariances of their sampling error and noise. The counts' release is proved in
+`rows/distribution.proof.md`; all of this is post-processing.
 """
 
 from __future__ import annotations

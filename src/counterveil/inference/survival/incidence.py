@@ -2,7 +2,9 @@
 
     F(t) = sum over cells up to t of S(before the cell) d_cause / E,
 
-with S the probability of being free of any event (Aalen and Johansen 1978) [1]_. Curves are 1 - F.
+with d_cause the events of the cause and E the people at risk in a cell, and S the probability of being free
+of any event (Aalen and Johansen 1978) [1]_. Out: curves 1 - F, which are probabilities, with sampling and
+noise errors as for survival curves. In: released tables; it is post-processing.
 
 References
 ----------

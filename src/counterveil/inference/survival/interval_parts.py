@@ -1,8 +1,16 @@
-"""Parts that intervals of curves share: quantiles of sampling error and of noise, and the bias of two arms together.
+"""Parts that intervals of curves share: widths of sampling error and noise together, and bias of two arms.
 
-An interval reaches as far as the root of (z s)^2 + (q t)^2, with s and t the standard deviations of sampling error and
-noise, z the normal quantile of the level and q that of the noise, no smaller: a normal plus a Laplace number is not
-beyond it more often than one minus the level.
+    half-width = sqrt((z s)^2 + (q t)^2),
+
+with s and t the standard deviations of sampling error and noise (in units of the estimate), z the normal
+quantile of the level and q that of the noise in its standard deviations, q >= z. Out of `quantiles`: z and q.
+A normal plus a Laplace number is not beyond this half-width more often than one minus the level; for noise
+that is a sum of several Laplace numbers q is Cornish and Fisher's, by its excess kurtosis, where that is
+less.
+
+`joint_bias` bounds the bias of a difference of two arms by those of both. That arms differ by no more than a
+quarter of what is possible (`APART`) is an assumption on how hazards change within cells: coverage depends on
+it, privacy does not. All numbers are released or public.
 """
 
 from __future__ import annotations

@@ -1,10 +1,15 @@
-"""The log-rank test from noisy tables of events by time cell.
+"""The log-rank test of equal hazards in both arms, from noisy tables of events by time cell.
 
-    sum over cells and strata of d_1 - d E_1 / E,
+    difference = sum over cells and strata of d_1 - d E_1 / E,    statistic = difference / sqrt(V + N),
 
-the events of the treated less those expected if all hazards were alike (Mantel 1966 [1]_; Peto and Peto
-1972 [2]_), in people. Its variance is hypergeometric; the noise of events and of people at risk is added by
-the delta method, and that of their products exactly.
+with d_1 the events of the treated in a cell, d those of both arms, E_1 and E the people at risk (Mantel 1966
+[1]_; Peto and Peto 1972 [2]_): observed less expected events if all hazards were alike, in people. In:
+released tables, whose noise is known. Out: the difference, its variances and a two-sided p-value.
+
+The sampling variance V is hypergeometric. The noise of events and of people at risk moves the difference by
+the delta method, that of their products exactly; N is its variance. The interval adds both and allows for
+bias within cells, and the p-value is read off it. It is post-processing of tables whose release is proved in
+`rows/time_tables.proof.md`.
 
 References
 ----------

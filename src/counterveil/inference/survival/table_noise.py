@@ -1,12 +1,15 @@
 """The noise of released tables of events by time, and tables moved to totals that are public.
 
-A table has M entries with noise of covariance V (M, M), independent from block to block. Where the entries
-of a group of m blocks add up to a public total T, the most precise estimate given it is
+A block (an arm, or an arm of a stratum) has a table x_b of M entries with noise of covariance V (M, M),
+independent from block to block. Where the entries of a group of m blocks add up to a public total T, the most
+precise linear estimate given it is
 
-    x_b - V 1 (sum of all entries - T) / (m 1'V1),
+    x_b - V 1 (sum of all entries of the group - T) / (m 1'V1),
 
-a projection that takes the noise of the sum away: the variance of g'x falls by (sum_b g_b' V 1)^2 / (m
-1'V1). All numbers are people, or public weights of people; nothing but released and public numbers enters.
+1 being the vector of ones: a projection that takes the noise of the sum away (generalised least squares with
+a known sum). The variance of a linear function with gradients g_b falls by (sum_b g_b' V 1)^2 / (m 1'V1). All
+numbers are people, or public weights of people. Nothing but released and public numbers enters: it is
+post-processing of what `rows/time_tables.proof.md` releases.
 """
 
 from __future__ import annotations

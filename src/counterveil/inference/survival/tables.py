@@ -1,7 +1,14 @@
-"""Released tables of events by time, and the counts that they stand for.
+"""Released tables of events by time cell, and the counts of people that they stand for.
 
-Tables are released as counts, or as running sums of them (`numerics.running_sums`), which are turned back
-into counts here and moved to the numbers of people that are public.
+    numbers = R counts + noise,    counts = R^-1 numbers,
+
+with R the identity, or the lower triangular matrix of running sums (`numerics/running_sums.py`), whose noise
+adds up less in sums over many cells. Counts are moved to the numbers of people that are public
+(`table_noise.py`), which takes the noise of these sums away. In: released numbers by block (a stratum's arm),
+the variance of their noise, edges in the unit of the times. Out: counts in people, or public weights of
+people, with the covariance of their noise.
+
+All of it is post-processing of the release that `rows/time_tables.proof.md` proves.
 """
 
 from __future__ import annotations

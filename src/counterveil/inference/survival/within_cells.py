@@ -1,8 +1,16 @@
 """How far a curve may be from a straight line within a cell, judged by what the cells beside it hold.
 
-A table says how much happens in a cell, not when within it. What may be off is a bias up to a bound, in
-parts of what the cell holds: small where neighbouring cells hold about as much, all of it where a cell is
-so much fuller than those beside it that everything may lie at one place.
+    bias <= part * (what the cell holds),
+    part about r (1 + r) / 8 in inner cells,  r (1 + 3 r) / 6 in the first and the last,
+
+with r in [0, 1] by how much a cell holds less or more than its neighbours, as a part of the larger. A table
+says how much happens in a cell, not when within it: a smooth curve bends by about as much as neighbouring
+cells differ. The part is 1 where a cell is so much fuller than those beside it that everything may lie at one
+place. In: noisy counts (B, J) with variances. Out: parts (B, J) without unit.
+
+The constants are numbers of standard deviations of noise from which a change counts as seen. They decide how
+wide intervals are, and so their coverage; privacy does not depend on them, as all counts were released
+before.
 """
 
 from __future__ import annotations
