@@ -2,6 +2,11 @@
 
 Folders follow what the SACRO viewer reads (`outputs.json`, version 0.4, and `checksums/`), entries the schema of
 OpenDP's registry of deployments. Fields that a ledger does not know are marked to be filled in.
+
+In: `Holdings`, an account with its released answers. Out: texts by the name of their file. All of it copies released
+answers, so that nothing more is spent; where an access policy rounds, errors and intervals are only widened. The odds
+of any statement about what is protected change by a factor of at most exp(epsilon), where delta is 0, as the
+definition of differential privacy says; the factor is printed rounded up.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, written_number
 from counterveil.privacy import Budget, Guarantee, Proof
+from counterveil.report.words import rounded_up
 
 # What is rounded up: upper ends of intervals and errors. What was declared or charged is no finding, and stays.
 _UPWARDS = ("conf_high", "std_error", "se_")
@@ -295,7 +301,7 @@ def _sentence(text: str) -> str:
 
 def _factor(spent: Budget) -> str:
     epsilon = float(spent.epsilon)
-    return f"{exp(epsilon):,.3g}" if epsilon < 20 else "more than 400,000,000"
+    return f"{rounded_up(exp(epsilon)):,.3g}" if epsilon < 20 else "more than 400,000,000"
 
 
 def _cell(text: str) -> str:

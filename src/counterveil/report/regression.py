@@ -1,4 +1,9 @@
-"""Released moments and regressions from them as text, from the facts of their `to_dict`."""
+"""Released moments and regressions from them as text.
+
+In: the facts of `to_dict` of moments or of a regression: coefficients with standard errors in units of the outcome per
+unit of the covariate, which hold sampling and privacy noise already. Out: tables and lines of text, rounded to the
+errors. Only released and public numbers are read, so that nothing is spent.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
+from math import ceil, exp, floor, log10
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Proof, show
@@ -334,7 +334,13 @@ def _factor(epsilon: float) -> str:
     factor = exp(min(epsilon, 60.0))
     if epsilon > 16:
         return f"e to the power of {epsilon:.3g}"
-    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
+    return f"{ceil(factor):,}" if factor >= 100 else f"{rounded_up(factor):.3g}"
+
+
+def rounded_up(factor: float) -> float:
+    """Return the next number of three digits from a positive one: what is said to be a largest factor is one."""
+    step = 10.0 ** (floor(log10(factor)) - 2)
+    return ceil(factor / step) * step
 
 
 MOST_WORDS = 150

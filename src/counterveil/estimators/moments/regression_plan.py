@@ -5,7 +5,9 @@ Numbers of this module that are choices, and not derived, were set on the tuning
 
 In: rows, columns and budget. Out: a plan, which names each release and the part of the budget that it pays,
 and the expected noise of the moments (operator norm of the matrix noise, beside columns of variance one), by
-which a request is judged. Nothing is released here; privacy of the releases:
+which a request is judged: a symmetric d x d matrix whose entries have independent noise of standard deviation
+sigma has an operator norm of about 2 sqrt(d) sigma. Shares of a plan add up to one, so that the releases
+together spend the budget by composition. Nothing is released here; privacy of the releases:
 `rows/moments/regression_moments.proof.md` and `rows/moments/outcome_moments.proof.md`.
 """
 
