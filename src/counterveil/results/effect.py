@@ -1,4 +1,11 @@
-"""One row of a table of effects, and how answers are stored and read."""
+"""One row of a table of effects, and how answers are stored and read.
+
+`Effect` holds an estimate with its `Uncertainty`, in units of the effect. Out come the interval [e - h, e + h] with
+P(|N(0, v) + X| > h) = 1 - level for the sampling variance v and the privacy noise X, cut to what the range of outcomes
+allows, and a p-value by the same law. From `write` on, the module is the codec of stored answers: `write` gives numbers
+as released and public parameters as JSON, `read` makes the same answer of them or refuses (CV-P661). Everything is
+made of released numbers: post-processing, which spends nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Effects that differ between people: what is asked, answers at public queries, and a released function."""
+"""Effects that differ between people: what is asked, answers at public queries, and a released function.
+
+    effect(x) = w . phi(x),    interval: effect(x) -+ z sd(x),    sd(x)^2 = phi(x)' V phi(x),
+
+with public basis functions phi of covariates x, released weights w and the covariance V of their error (sampling,
+noise and shrinkage). In: released weights with their covariances, and public queries. Out: effects in units of the
+outcome. Everything is made of released numbers, so that nothing more is spent. Where Wald's test does not tell the
+function from one number, `auto` answers with the average in its place (`estimators/moments/learner_model.py`).
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,10 @@ depend on them.
 
 A chain is a sequence of releases, each computed with what those before it released, whose budgets add up
 (adaptive composition). Proofs of its steps: `rows/moments/arm_grams.proof.md` (moments, residuals, scores)
-and `rows/histogram.proof.md` (histograms). A window is an interval of a covariate that is stretched to [-1,
+and `rows/histogram.proof.md` (histograms). In: numbers of rows, features and arms, budget, mechanism. Out: the
+part of the budget of each release, the expected noise of the moments (a norm beside standardised features),
+and the expected width of the interval beside one without privacy, by which methods are compared: a heuristic
+that steers choices and promises nothing. A window is an interval of a covariate that is stretched to [-1,
 1].
 """
 
