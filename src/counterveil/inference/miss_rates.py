@@ -3,6 +3,14 @@
 Calibration (`variance_inflation`, `clusters`) needs millions of coverages. `two_sided_tails` and `half_widths` give
 P(|N + X| > h) and its inverse for arrays, to about four digits (`convolution` has the eight of an answer), and
 `MissRates` interpolates them on a grid of standard deviations.
+
+N is normal sampling error of standard deviation s, X symmetric privacy noise of a known law, and h, s and X are in one
+unit, whichever it is. The coverage is an integral over the smoother of the two,
+
+    P(|N + X| > h) = 2 E F(N - h) = 2 E Phi((X - h) / s),    F the distribution function of X,
+
+found by quadrature. Nothing private is read: coverages of public laws set how much intervals are widened, and
+privacy does not depend on them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The words of an answer, and how to ask its question again."""
+"""The words of an answer, and how to ask its question again.
+
+In: the facts of an answer (`report_facts`), with estimates in units of the effect. Out: sentences for reports and
+papers. A direction is claimed only where the interval excludes no effect; odds of a guess are said to change by at most
+exp(epsilon), the definition of differential privacy, printed rounded up. Only released and public facts are read.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,9 @@ p_a being the arm's share, m_a and C_a its mean and covariance of z and `target`
 asked about: the balancing form of an inverse propensity (Chernozhukov, Newey and Singh 2022; Hirshberg and
 Wager 2021). The ridge is the one of least expected squared error. The error that is left is a product of
 those of weights and of lines; `ArmWeights` holds its parts. Everything is post-processing of released
-numbers, in units of the released scale.
+numbers. In: released moments and fitted lines, with features z standardised by the released centre and width
+of each column, and outcomes in half widths of the place where they were found. Out: weights without units, and
+variances in those of such an outcome, squared.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
 depend on them.

@@ -5,7 +5,8 @@ weights; counts of the squared lengths of rows w = q T x e then say where few ro
 w w' is released of rows shortened to that length.
 
 Letters: x are a row's regressors, e its residual, q a weight of the row, n the number of rows. The middle of
-the sandwich is the mean of e^2 x x', so that of w w' with q = 1 (White 1980). Proof:
+the sandwich is M = mean of e^2 x x' (White 1980), in squared units of the response times those of regressors. With
+q = 1 the mean of w w' is T M T', from which M follows, as T is known. Proof:
 `rows/moments/robust_moments.proof.md`: rows of squared length at most R move the mean by at most sqrt 2 R/n.
 """
 
