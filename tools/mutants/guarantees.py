@@ -45,7 +45,6 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Fraction(bound.numerator, 2 * bound.denominator)",
         _OWN,
     ),
-    _of("Statistic.declared_bound", "not exact or bound <= 0", "bound <= 0", _STATISTIC),
     _of("values_or_zero", "[Fraction(0)] * length", "numbers", _STATISTIC),
     _of("PublicData.arm_sizes", "not self.unit.treatment_public", "False", _STATISTIC),
     _of("made_up_rows", "outcome=outcome, ", "", _STATISTIC),
