@@ -11,8 +11,8 @@ In: public numbers (B, sizes of arms, coefficients). Out: the bounds to which no
 fractions. `variance_cap` is the largest variance that any outcomes in the range have; no guarantee rests on
 it.
 
-Why it is right: only the term of the changed outcome moves, by ``|c_i|`` B at most; for the variance each
-class names its proof page, in `rows/linear`: `LinearEstimate` (weights) `linear_estimate.proof.md`;
+Why it is right: only the term of the changed outcome moves, by ``|c_i|`` B at most. The variance is proved
+on pages in `rows/linear`: `LinearEstimate` (weights) `linear_estimate.proof.md`;
 `ClusteredEstimate` (rows in clusters) `clustered_error.proof.md`; `MeanContrast` and `SitesContrast` (plain
 means of two arms, and those averaged over sites) `difference_in_means.proof.md`; `ArmMean` (plain mean of one
 arm) `arm_mean.proof.md`.
